@@ -4,14 +4,17 @@
 
 namespace lookback {
 
-// C = A B.   (…,M,K)·(…,K,N) → (…,M,N)   Ā += C̄ Bᵀ   B̄ += Aᵀ C̄   (each summed over the batches it was repeated for)   saves A, B
-// A vector on the left is a row, on the right a column, and its axis is dropped: (K)·(K) → ()   (K)·(K,N) → (N)   (M,K)·(K) → (M).
-// A right operand of one matrix, as in x W, takes one product for all rows of the left. K = 0 gives zeros.
+// C = A B.   (…,M,K)·(…,K,N) → (…,M,N)   Ā += C̄ Bᵀ   B̄ += Aᵀ C̄, summed over the batches they were repeated for
+// A vector is a row on the left, a column on the right, and its axis is dropped:
+//   (K)·(K) → ()   (K)·(…,K,N) → (…,N)   (…,M,K)·(K) → (…,M)
+// A right operand of one matrix, as in x W, is one product for all rows of the left. K = 0 gives zeros.
+// saves A, B
 // throws ShapeError if the inner sizes differ, the leading axes do not broadcast, or an operand is a scalar
 Tensor matmul(const Tensor& a, const Tensor& b);
 
-// C = A Bᵀ, the transpose being of the last two axes.   (…,M,K)·(…,N,K) → (…,M,N)   Ā += C̄ B   B̄ += C̄ᵀ A   saves A, B
-// For scores q kᵀ and tied embeddings h Eᵀ.
+// C = A Bᵀ.   (…,M,K)·(…,N,K) → (…,M,N)   Ā += C̄ B   B̄ += C̄ᵀ A, summed likewise
+// For scores Q Kᵀ and tied embeddings h Eᵀ.
+// saves A, B
 // throws ShapeError as matmul does, and if an operand has fewer than two axes
 Tensor matmul_transposed(const Tensor& a, const Tensor& b);
 

@@ -1,4 +1,4 @@
-// Softmax and the losses. The axis is always named: softmax over queries instead of keys still trains, and means nothing.
+// Softmax and the losses. The axis is always named: a softmax over queries instead of keys trains too, and is wrong.
 // Every loss is a mean unless told otherwise, demands equal shapes instead of broadcasting, and sums in double.
 #pragma once
 #include "../indices.hpp"
@@ -6,8 +6,9 @@
 
 namespace lookback {
 
-// y = e^x / Σ e^x along the axis, shifted by the largest x so that nothing overflows.   any → same   x̄ += y ⊙ (ȳ − Σ ȳ ⊙ y)   saves y
-// A row of nothing but −∞ is 0/0: NaN. masked_softmax is the one that can hide a whole row.
+// y = e^x / Σ e^x along the axis, shifted by the largest x, so that nothing overflows.   any → same
+// x̄ += y ⊙ (ȳ − Σ ȳ ⊙ y)   saves y
+// A row of −∞ alone is 0/0: NaN. masked_softmax is the one to hide a whole row with.
 // throws ShapeError on an axis outside
 Tensor softmax(const Tensor& x, int axis);
 
@@ -15,8 +16,8 @@ Tensor softmax(const Tensor& x, int axis);
 // throws ShapeError on an axis outside
 Tensor log_softmax(const Tensor& x, int axis);
 
-// softmax among the visible entries only. Hidden ones are left out of the maximum and of the sum, whatever they hold:
-// there y and x̄ are exactly 0. Where nothing is visible along the axis all of y and x̄ is 0, never NaN.
+// softmax among the visible entries: hidden ones, whatever they hold, are left out of the maximum and of the sum, and
+// y and x̄ are exactly 0 there. Where nothing along the axis is visible, all of y and x̄ is 0, never NaN.
 // x: any   visible: broadcasts to x, as (B,1,T) to (B,T,T)   x̄ += y ⊙ (ȳ − Σ ȳ ⊙ y)   saves y
 // throws ShapeError on an axis outside, or a mask that does not broadcast to x
 Tensor masked_softmax(const Tensor& x, const Mask& visible, int axis);
@@ -29,20 +30,24 @@ struct CrossEntropy {
     Reduction reduction = Reduction::mean;
 };
 
-// L = − Σ_v t_v log softmax(x)_v, t the smoothed one-hot target.   logits: (…,V)   targets: (…)   L: (), or (…) unreduced
-// x̄ += L̄ (softmax(x) − t) / rows kept, 0 in ignored rows   saves the logits
-// With all rows ignored (or none given) the mean is 0, and so is the gradient.
-// throws ShapeError if targets' shape is not that of the rows; IndexError on a target outside 0 … V−1 that is not ignore_index;
-//   ValueError on smoothing outside 0 … 1
+// L = − Σ_v t_v log softmax(x)_v, where t is the smoothed one-hot target.
+// logits x: (…,V)   targets: (…)   L: (), or (…) if not reduced
+// x̄ += L̄ (softmax(x) − t) / rows kept, and 0 in ignored rows   saves x
+// The mean over no rows (all ignored, or none given) is 0, and so is its gradient.
+// throws ShapeError unless targets has the shape of the rows; IndexError on a target that is neither in 0 … V−1 nor
+//   ignore_index; ValueError on smoothing outside 0 … 1
 Tensor cross_entropy(const Tensor& logits, const Indices& targets, const CrossEntropy& options = {});
 
-// L = max(x, 0) − x t + log(1 + e^−|x|), which is −t log σ(x) − (1 − t) log σ(−x).   logits, targets: equal shapes   L: (), or theirs
-// x̄ += L̄ (σ(x) − t)   t̄ −= L̄ x   saves both
+// L = max(x, 0) − x t + log(1 + e^−|x|), which is −t log σ(x) − (1 − t) log σ(−x).
+// logits x, targets t: equal shapes   L: (), or theirs if not reduced
+// x̄ += L̄ (σ(x) − t)   t̄ −= L̄ x   saves x, t
 // throws ShapeError on unequal shapes, or the mean of nothing; ValueError on a target outside 0 … 1
-Tensor binary_cross_entropy_with_logits(const Tensor& logits, const Tensor& targets, Reduction reduction = Reduction::mean);
-Tensor binary_cross_entropy_with_logits(const Tensor& logits, const Array& targets, Reduction reduction = Reduction::mean);
+Tensor binary_cross_entropy_with_logits(const Tensor& logits, const Tensor& targets,
+                                        Reduction reduction = Reduction::mean);
+Tensor binary_cross_entropy_with_logits(const Tensor& logits, const Array& targets,
+                                        Reduction reduction = Reduction::mean);
 
-// L = (a − b)².   a, b: equal shapes   L: (), or theirs   ā += 2 L̄ (a − b)   b̄ −= the same   saves both
+// L = (a − b)².   a, b: equal shapes   L: (), or theirs if not reduced   ā += 2 L̄ (a − b)   b̄ −= the same   saves a, b
 // throws ShapeError on unequal shapes, or the mean of nothing
 Tensor mse(const Tensor& a, const Tensor& b, Reduction reduction = Reduction::mean);
 
