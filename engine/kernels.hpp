@@ -1,9 +1,11 @@
 // Plain loops over contiguous memory, for what moves data along an axis: there xtensor walks element by element and is
 // 5 to 180 times slower. (Elementwise work stays xtensor expressions in ops/, where it equals a plain loop.)
 #pragma once
+#include <array>
 #include <cmath>
 #include "array.hpp"
 #include "broadcast.hpp"
+#include "indices.hpp"
 
 namespace lookback {
 
@@ -33,5 +35,42 @@ template <class Term> double sum_of(std::size_t n, Term term) {
 
 double sum_of_squares(const Array& x);
 inline double norm(const Array& x) { return std::sqrt(sum_of_squares(x)); }
+
+// ---- movement and gather
+
+// Some entries along one axis of a whole: `count` of them from `start`, `step` apart, each with all of its inner part.
+struct Part {
+    Layout whole;
+    std::size_t start, count;
+    std::ptrdiff_t step = 1;
+};
+void read_part(const Array& whole, const Part& part, Target to);     // to (+)= whole[…, start::step, …]
+void write_part(const Array& from, const Part& part, Target whole);  // whole[…, start::step, …] (+)= from
+
+using AxisOrder = std::array<std::uint8_t, max_axes>;  // axis k of the result is axis order[k]
+void permute(const Array& x, const AxisOrder& order, Target y);
+
+void gather_rows(const Array& table, const Indices& ids, Array& y);           // y[i] = table[ids[i]]
+void scatter_add_rows(const Array& y_bar, const Indices& ids, Array& table);  // table[ids[i]] += ȳ[i]
+void gather(const Array& x, std::size_t axis, const Indices& ids, Array& y);  // y[…, j, …] = x[…, ids[…, j, …], …]
+void scatter_add(const Array& y_bar, std::size_t axis, const Indices& ids, Array& x);
+
+// ---- recurrent and regularise
+
+// Rows of activated gates: on entry a + h U, on return [i f g o]; and h', c'.
+void lstm_gates(Array& gates, const Array& c, Array& h_new, Array& c_new);
+// The pre-activations' cotangent into s_bar; c_bar holds c̄' on entry and c̄ on return.
+void lstm_gates_pullback(const Array& gates, const Array& c, const Array& c_new, const Array& h_bar, Array& c_bar,
+                         Array& s_bar);
+// gates: on entry a, on return [r z n]; product is h U, q = h U_n + b_n.
+void gru_gates(Array& gates, const Array& product, const Array& b_n, const Array& h, Array& q, Array& h_new);
+// Cotangents of a, of h U and of q; h_bar holds h̄' on entry and on return its part past the product, h̄' ⊙ z.
+void gru_gates_pullback(const Array& gates, const Array& q, const Array& h, Array& h_bar, Array& a_bar,
+                        Array& product_bar, Array& q_bar);
+
+// statistics: each row's mean and 1/√(variance + eps)
+void layer_norm_rows(const Array& x, const Array& gain, const Array& bias, Real eps, Array& y, Array& statistics);
+void layer_norm_rows_pullback(const Array& x, const Array& gain, const Array& statistics, const Array& y_bar,
+                              Array* x_bar, Array& gain_bar, Array& bias_bar);  // x_bar may be null
 
 }  // namespace lookback
