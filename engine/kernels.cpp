@@ -298,4 +298,218 @@ void layer_norm_rows_pullback(const Array& x, const Array& gain, const Array& st
     std::copy(bias_sum.begin(), bias_sum.end(), bias_bar.data());
 }
 
+// ---- softmax and cross-entropy
+
+namespace {
+constexpr Real infinity = std::numeric_limits<Real>::infinity();
+
+// exp of a row in whole vectors. xtensor would compute what comes before an aligned address and after the last whole
+// vector one by one, each 10 times slower: so the row is shifted into an aligned, padded place.
+class Exponentials {
+public:
+    explicit Exponentials(std::size_t most) : e_(whole(most)) {}
+    // e^(x − shift), valid until the next call
+    const Real* operator()(const Real* x, std::size_t n, Real shift) {
+        for (std::size_t j = 0; j < n; ++j) e_[j] = x[j] - shift;
+        std::fill(e_.data() + n, e_.data() + whole(n), Real(0));
+        auto e = xt::adapt(e_.data(), whole(n), xt::no_ownership(), Shape{whole(n)});
+        xt::noalias(e) = xt::exp(e);
+        return e_.data();
+    }
+
+private:
+    static std::size_t whole(std::size_t n) {
+        constexpr std::size_t width = xt_simd::simd_traits<Real>::size;  // 1 without xsimd
+        return (n + width - 1) / width * width;
+    }
+    Vector<Real> e_;
+};
+
+Real largest(const Real* x, std::size_t n) {  // passes over NaN, which the exponentials then spread to the whole row
+    return lanes(n, -infinity, [x](std::size_t j) { return x[j]; }, [](Real a, Real b) { return a > b ? a : b; });
+}
+double total(const Real* x, std::size_t n) {
+    return sum_of(n, [x](std::size_t j) { return x[j]; });
+}
+
+// Calls f(number of the row, its x, its y) for each row along the axis. Rows that are not contiguous are copied out and
+// back, as many at once as share a cache line. `reads_y`: y holds something that f reads.
+template <class F> void along(const Layout& l, const Real* x, Real* y, bool reads_y, F f) {
+    if (l.n == 0) return;
+    if (l.inner == 1) {
+        for (std::size_t o = 0; o < l.outer; ++o) f(o, x + o * l.n, y + o * l.n);
+        return;
+    }
+    constexpr std::size_t most = 64 / sizeof(Real);
+    Vector<Real> x_rows(most * l.n), y_rows(most * l.n);
+    for (std::size_t o = 0; o < l.outer; ++o)
+        for (std::size_t first = 0; first < l.inner; first += most) {
+            const std::size_t rows = std::min(most, l.inner - first), at = o * l.n * l.inner + first;
+            for (std::size_t j = 0; j < l.n; ++j)
+                for (std::size_t i = 0; i < rows; ++i) {
+                    x_rows[i * l.n + j] = x[at + j * l.inner + i];
+                    if (reads_y) y_rows[i * l.n + j] = y[at + j * l.inner + i];
+                }
+            for (std::size_t i = 0; i < rows; ++i)
+                f(o * l.inner + first + i, x_rows.data() + i * l.n, y_rows.data() + i * l.n);
+            for (std::size_t j = 0; j < l.n; ++j)
+                for (std::size_t i = 0; i < rows; ++i) y[at + j * l.inner + i] = y_rows[i * l.n + j];
+        }
+}
+
+// y = softmax(x) · weight of one row.
+void softmax_row(const Real* x, std::size_t n, Real* y, Exponentials& exponentials, double weight = 1) {
+    const Real* e = exponentials(x, n, largest(x, n));
+    const Real factor = Real(weight / total(e, n));
+    for (std::size_t j = 0; j < n; ++j) y[j] = e[j] * factor;
+}
+
+// Where the mask of each row begins, broadcast by strides. Only along another axis than the last is it copied.
+class MaskRows {
+public:
+    MaskRows(const Mask& visible, const Shape& shape, std::size_t axis) {
+        const Layout l = around(shape, axis);
+        if (axis + 1 < shape.size()) {
+            const Mask whole = visible.broadcast_to(shape);
+            turned_ = std::make_unique<bool[]>(whole.size());
+            for (std::size_t o = 0; o < l.outer; ++o)
+                for (std::size_t j = 0; j < l.n; ++j)
+                    for (std::size_t i = 0; i < l.inner; ++i)
+                        turned_[(o * l.inner + i) * l.n + j] = whole[(o * l.n + j) * l.inner + i];
+            for (std::size_t r = 0; r < l.outer * l.inner; ++r) rows_.push_back(turned_.get() + r * l.n);
+            return;
+        }
+        for_each_broadcast_row(shape, visible.shape(), [&](std::size_t, std::size_t at, bool repeated) {
+            rows_.push_back(repeated ? uniform(visible[at], l.n) : visible.data() + at);
+        });
+    }
+    const bool* operator[](std::size_t row) const { return rows_[row]; }
+
+private:
+    const bool* uniform(bool value, std::size_t n) {
+        std::unique_ptr<bool[]>& row = uniform_[value];
+        if (!row) {
+            row = std::make_unique<bool[]>(n);
+            std::fill_n(row.get(), n, value);
+        }
+        return row.get();
+    }
+    Vector<const bool*> rows_;
+    std::unique_ptr<bool[]> turned_, uniform_[2];
+};
+
+const bool* find(const bool* first, const bool* last, bool value) {
+    const void* found = std::memchr(first, value, std::size_t(last - first));
+    return found ? static_cast<const bool*>(found) : last;
+}
+
+// Only what lies between the first and the last visible entry is exponentiated: under a causal mask, half.
+void masked_softmax_row(const Real* x, const bool* visible, std::size_t n, Real* y, Exponentials& exponentials) {
+    const bool *last = visible + n, *begin = find(visible, last, true), *end = find(begin, last, false);
+    const bool holes = find(end, last, true) != last;
+    if (holes)
+        for (end = last; !end[-1];) --end;
+    const std::size_t first = std::size_t(begin - visible), count = std::size_t(end - begin);
+    std::fill(y, y + n, Real(0));
+    if (!holes && count > 0) softmax_row(x + first, count, y + first, exponentials);
+    if (!holes) return;
+    for (std::size_t j = first; j < first + count; ++j) y[j] = visible[j] ? x[j] : -infinity;
+    softmax_row(y + first, count, y + first, exponentials);
+    for (std::size_t j = first; j < first + count; ++j)
+        if (!visible[j]) y[j] = 0;  // even beside a NaN
+}
+}  // namespace
+
+Array softmax_along(const Array& x, std::size_t axis) {
+    const Layout l = around(x.shape(), axis);
+    Array y = Array::from_shape(x.shape());
+    Exponentials exponentials(l.n);
+    along(l, x.data(), y.data(), false,
+          [&](std::size_t, const Real* from, Real* to) { softmax_row(from, l.n, to, exponentials); });
+    return y;
+}
+
+Array masked_softmax_along(const Array& x, const Mask& visible, std::size_t axis) {
+    const Layout l = around(x.shape(), axis);
+    const MaskRows mask(visible, x.shape(), axis);
+    Array y = Array::from_shape(x.shape());
+    Exponentials exponentials(l.n);
+    along(l, x.data(), y.data(), false, [&](std::size_t row, const Real* from, Real* to) {
+        masked_softmax_row(from, mask[row], l.n, to, exponentials);
+    });
+    return y;
+}
+
+Array log_softmax_along(const Array& x, std::size_t axis) {
+    const Layout l = around(x.shape(), axis);
+    Array y = Array::from_shape(x.shape());
+    Exponentials exponentials(l.n);
+    along(l, x.data(), y.data(), false, [&](std::size_t, const Real* from, Real* to) {
+        const Real top = largest(from, l.n), log_sum = Real(std::log(total(exponentials(from, l.n, top), l.n)));
+        for (std::size_t j = 0; j < l.n; ++j) to[j] = (from[j] - top) - log_sum;
+    });
+    return y;
+}
+
+void softmax_pullback(const Array& y, Array& bar, std::size_t axis) {
+    const Layout l = around(y.shape(), axis);
+    along(l, y.data(), bar.data(), true, [&](std::size_t, const Real* p, Real* g) {
+        const Real mean = Real(sum_of(l.n, [=](std::size_t j) { return p[j] * g[j]; }));
+        for (std::size_t j = 0; j < l.n; ++j) g[j] = p[j] * (g[j] - mean);
+    });
+}
+
+void masked_softmax_pullback(const Array& y, Array& bar, std::size_t axis) {
+    const Layout l = around(y.shape(), axis);
+    along(l, y.data(), bar.data(), true, [&](std::size_t, const Real* p, Real* g) {  // hidden is where p is 0
+        const Real mean = Real(sum_of(l.n, [=](std::size_t j) { return p[j] == 0 ? 0 : p[j] * g[j]; }));
+        for (std::size_t j = 0; j < l.n; ++j) g[j] = p[j] == 0 ? 0 : p[j] * (g[j] - mean);
+    });
+}
+
+void log_softmax_pullback(const Array& y, Array& bar, std::size_t axis) {
+    const Layout l = around(y.shape(), axis);
+    Exponentials exponentials(l.n);
+    along(l, y.data(), bar.data(), true, [&](std::size_t, const Real* log_p, Real* g) {
+        const Real* p = exponentials(log_p, l.n, 0);
+        const Real sum = Real(total(g, l.n));
+        for (std::size_t j = 0; j < l.n; ++j) g[j] -= p[j] * sum;
+    });
+}
+
+Vector<double> cross_entropy_rows(const Array& x, const Indices& targets, std::int64_t ignored, double smoothing) {
+    const std::size_t n = x.shape().back();
+    Vector<double> losses(targets.size(), 0.0);
+    Exponentials exponentials(n);
+    for (std::size_t r = 0; r < losses.size(); ++r) {
+        if (targets[r] == ignored) continue;
+        const Real *row = x.data() + r * n, top = largest(row, n);
+        const double log_sum = std::log(total(exponentials(row, n, top), n));
+        losses[r] = log_sum - (double(row[targets[r]]) - top);
+        if (smoothing == 0) continue;  // else 0 · ∞ at a logit of −∞
+        const double mean = sum_of(n, [=](std::size_t j) { return row[j] - top; }) / double(n);
+        losses[r] = (1 - smoothing) * losses[r] + smoothing * (log_sum - mean);
+    }
+    return losses;
+}
+
+Array cross_entropy_pullback(const Array& x, const Indices& targets, std::int64_t ignored, double smoothing,
+                             const Vector<double>& weights) {
+    const std::size_t n = x.shape().back();
+    Array x_bar = Array::from_shape(x.shape());
+    Exponentials exponentials(n);
+    for (std::size_t r = 0; r < weights.size(); ++r) {
+        Real* row = x_bar.data() + r * n;
+        if (targets[r] == ignored) {
+            std::fill(row, row + n, Real(0));
+            continue;
+        }
+        softmax_row(x.data() + r * n, n, row, exponentials, weights[r]);
+        if (smoothing != 0)
+            for (std::size_t j = 0; j < n; ++j) row[j] -= Real(weights[r] * smoothing / double(n));
+        row[targets[r]] -= Real(weights[r] * (1 - smoothing));
+    }
+    return x_bar;
+}
+
 }  // namespace lookback

@@ -73,4 +73,19 @@ void layer_norm_rows(const Array& x, const Array& gain, const Array& bias, Real 
 void layer_norm_rows_pullback(const Array& x, const Array& gain, const Array& statistics, const Array& y_bar,
                               Array* x_bar, Array& gain_bar, Array& bias_bar);  // x_bar may be null
 
+// ---- softmax and cross-entropy
+
+Array softmax_along(const Array& x, std::size_t axis);
+Array masked_softmax_along(const Array& x, const Mask& visible, std::size_t axis);  // the mask broadcasts to x
+Array log_softmax_along(const Array& x, std::size_t axis);
+// x̄ from ȳ, in place.
+void softmax_pullback(const Array& y, Array& bar, std::size_t axis);
+void masked_softmax_pullback(const Array& y, Array& bar, std::size_t axis);
+void log_softmax_pullback(const Array& y, Array& bar, std::size_t axis);
+// −Σ t log softmax(x) for each row of the last axis, where t is the target smoothed by ε; 0 where it is `ignored`.
+Vector<double> cross_entropy_rows(const Array& x, const Indices& targets, std::int64_t ignored, double smoothing);
+// weight · (softmax(x) − t) for each row; 0 where it is ignored.
+Array cross_entropy_pullback(const Array& x, const Indices& targets, std::int64_t ignored, double smoothing,
+                             const Vector<double>& weights);
+
 }  // namespace lookback
