@@ -1,0 +1,18 @@
+# Fails, naming them, when .cpp files stand in no list of CMakeLists.txt or tests/CMakeLists.txt.
+file(READ ${ROOT}/CMakeLists.txt listed)
+file(READ ${ROOT}/tests/CMakeLists.txt listed_tests)
+string(APPEND listed "\n" "${listed_tests}")
+file(GLOB_RECURSE sources RELATIVE ${ROOT} ${ROOT}/engine/*.cpp ${ROOT}/layers/*.cpp ${ROOT}/tests/engine/*.cpp
+     ${ROOT}/tests/layers/*.cpp ${ROOT}/tests/lessons/*.cpp ${ROOT}/tests/support/*.cpp)
+file(GLOB lessons RELATIVE ${ROOT} ${ROOT}/lessons/*.cpp)
+foreach(source IN LISTS sources lessons)
+    string(REGEX REPLACE "^tests/" "" name ${source})
+    string(REGEX REPLACE "^lessons/([0-9][0-9]_.*)\\.cpp$" "\\1" name ${name})
+    string(FIND "${listed}" " ${name}\n" at)
+    if(at EQUAL -1)
+        list(APPEND forgotten ${source})
+    endif()
+endforeach()
+if(forgotten)
+    message(FATAL_ERROR "in no list of sources: ${forgotten}")
+endif()
