@@ -18,6 +18,212 @@ double sum_of_squares(const Array& x) {
     return sum_of(x.size(), [p](std::size_t i) { return double(p[i]) * double(p[i]); });
 }
 
+// ---- arithmetic, activation and reduce
+
+Array chain(const Array& y_bar, Array slope) {
+    const Real* g = y_bar.data();
+    Real* s = slope.data();
+    // A choice of factors, not of products: g++ vectorises only this one.
+    for (std::size_t i = 0; i < slope.size(); ++i) s[i] = g[i] * (g[i] == 0 ? 0 : s[i]);
+    return slope;
+}
+
+// Joins the terms along n, start first: put(place in y, result), where term(place in x, place in y).
+template <class T, class Term, class Join, class Put>
+static void fold(const Layout& at, T start, Term term, Join join, Put put) {
+    const std::size_t n = at.n, inner = at.inner;
+    if (inner == 1) {
+        for (std::size_t o = 0; o < at.outer; ++o)
+            put(o, lanes(n, start, [&](std::size_t j) { return T(term(o * n + j, o)); }, join));
+        return;
+    }
+    constexpr std::size_t width = 64;  // columns at a time: their results stay in the cache
+    T result[width];
+    for (std::size_t o = 0; o < at.outer; ++o)
+        for (std::size_t from = 0; from < inner; from += width) {
+            const std::size_t columns = std::min(width, inner - from), y = o * inner + from;
+            std::fill(result, result + columns, start);
+            for (std::size_t j = 0; j < n; ++j)
+                for (std::size_t i = 0, x = (o * n + j) * inner + from; i < columns; ++i)
+                    result[i] = join(result[i], T(term(x + i, y + i)));
+            for (std::size_t i = 0; i < columns; ++i) put(y + i, result[i]);
+        }
+}
+static auto elements(const Array& x) {
+    return [p = x.data()](std::size_t k, std::size_t) { return p[k]; };
+}
+static auto into(Array& y) {
+    return [p = y.data()](std::size_t r, auto value) { p[r] = Real(value); };
+}
+template <class Term, class Put> static void fold_sum(const Layout& at, Term term, Put put) {
+    fold(at, 0.0, term, [](double a, double b) { return a + b; }, put);
+}
+
+// x̄ (+)= f(place in x, place in y).
+template <class F> static void unfold(const Layout& at, Target x_bar, F f) {
+    Real* to = x_bar.array.data();
+    const std::size_t n = at.n, inner = at.inner;
+    const auto fill = [&](auto put) {
+        if (inner == 1)
+            for (std::size_t o = 0; o < at.outer; ++o)
+                for (std::size_t j = 0; j < n; ++j) put(to[o * n + j], f(o * n + j, o));
+        else
+            for (std::size_t o = 0; o < at.outer; ++o)
+                for (std::size_t j = 0; j < n; ++j)
+                    for (std::size_t i = 0, x = (o * n + j) * inner; i < inner; ++i)
+                        put(to[x + i], f(x + i, o * inner + i));
+    };
+    if (x_bar.add)
+        fill([](Real& x, Real share) { x += share; });
+    else
+        fill([](Real& x, Real share) { x = share; });
+}
+
+Array sum_along(const Array& x, const Layout& at, const Shape& shape, double factor) {
+    Array y = Array::from_shape(shape);
+    fold_sum(at, elements(x), [&](std::size_t r, double sum) { y.data()[r] = Real(sum * factor); });
+    return y;
+}
+
+void repeat_along(const Array& y_bar, const Layout& at, double factor, Target x_bar) {
+    unfold(at, x_bar, [g = y_bar.data(), factor](std::size_t, std::size_t r) { return Real(g[r] * factor); });
+}
+
+Array prod_along(const Array& x, const Layout& at, const Shape& shape) {
+    Array y = Array::from_shape(shape);
+    fold(at, 1.0, elements(x), [](double a, double b) { return a * b; }, into(y));
+    return y;
+}
+
+void prod_pullback(const Array& x, const Array& y_bar, const Layout& at, Target x_bar) {
+    Vector<double> before(at.n);  // of element j: the product of those in front of it
+    for (std::size_t r = 0; r < y_bar.size(); ++r) {
+        const std::size_t start = r / at.inner * at.n * at.inner + r % at.inner;
+        double product = 1;
+        for (std::size_t j = 0; j < at.n; ++j) {
+            before[j] = product;
+            product *= x.data()[start + j * at.inner];
+        }
+        double after = y_bar.data()[r];
+        for (std::size_t j = at.n; j-- > 0;) {
+            const std::size_t k = start + j * at.inner;
+            const Real share = y_bar.data()[r] == 0 ? 0 : Real(before[j] * after);
+            x_bar.array.data()[k] = x_bar.add ? x_bar.array.data()[k] + share : share;
+            after *= x.data()[k];
+        }
+    }
+}
+
+// `beats` is > or <. NaN beats all.
+template <class Beats> static Array best_along(const Array& x, const Layout& at, const Shape& shape, Real worst, Beats beats) {
+    Array y = Array::from_shape(shape);
+    fold(at, worst, elements(x), [=](Real best, Real v) { return beats(v, best) || v != v ? v : best; }, into(y));
+    return y;
+}
+Array max_along(const Array& x, const Layout& at, const Shape& shape) {
+    return best_along(x, at, shape, -std::numeric_limits<Real>::infinity(), std::greater());
+}
+Array min_along(const Array& x, const Layout& at, const Shape& shape) {
+    return best_along(x, at, shape, std::numeric_limits<Real>::infinity(), std::less());
+}
+
+void winners_pullback(const Array& x, const Array& y, const Array& y_bar, const Layout& at, Target x_bar) {
+    const auto wins = [p = x.data(), q = y.data()](std::size_t k, std::size_t r) {
+        return p[k] == q[r] || (p[k] != p[k] && q[r] != q[r]);
+    };
+    Array share = Array::from_shape(y.shape());
+    fold_sum(at, wins, [&](std::size_t r, double winners) { share.data()[r] = Real(y_bar.data()[r] / winners); });
+    unfold(at, x_bar, [&](std::size_t k, std::size_t r) { return wins(k, r) ? share.data()[r] : 0; });
+}
+
+// e^(x − top), and 1 where both are the same infinity.
+static Array shifted_exp(const Array& x, const Array& top, const Layout& at) {
+    Array e = Array::from_shape(x.shape());
+    unfold(at, {e, false}, [p = x.data(), q = top.data()](std::size_t k, std::size_t r) {
+        return p[k] == q[r] ? 0 : p[k] - q[r];
+    });
+    xt::noalias(e) = xt::exp(e);
+    return e;
+}
+
+Array logsumexp_along(const Array& x, const Layout& at, const Shape& shape) {
+    Array y = max_along(x, at, shape);
+    const Array e = shifted_exp(x, y, at);
+    fold_sum(at, elements(e), [&](std::size_t r, double sum) { y.data()[r] += Real(std::log(sum)); });
+    return y;
+}
+
+void logsumexp_pullback(const Array& x, const Array& y, const Array& y_bar, const Layout& at, Target x_bar) {
+    const Array e = shifted_exp(x, y, at);  // sums to 1, or to the number of infinities
+    const Array sum = sum_along(e, at, y.shape());
+    unfold(at, x_bar, [&](std::size_t k, std::size_t r) {
+        const Real g = y_bar.data()[r];
+        return g == 0 || y.data()[r] == -std::numeric_limits<Real>::infinity() ? 0 : g * (e.data()[k] / sum.data()[r]);
+    });
+}
+
+Array norm_along(const Array& x, const Layout& at, const Shape& shape) {
+    Array y = Array::from_shape(shape);
+    const Real* p = x.data();
+    // Squares overflow above 1e154 and vanish below 1e-162: measured in units of the largest (a power of 2, so exact).
+    fold(
+        at, Real(0), [p](std::size_t k, std::size_t) { return std::abs(p[k]); },
+        [](Real best, Real v) { return v > best || v != v ? v : best; }, into(y));
+    Vector<double> unit(y.size());
+    for (std::size_t r = 0; r < unit.size(); ++r) {
+        const double largest = y.data()[r];
+        unit[r] = largest > 0 && std::isfinite(largest) ? std::exp2(std::ilogb(largest)) : 1;
+    }
+    fold_sum(
+        at, [p, &unit](std::size_t k, std::size_t r) { return double(p[k]) / unit[r] * (double(p[k]) / unit[r]); },
+        [&](std::size_t r, double sum) { y.data()[r] = Real(unit[r] * std::sqrt(sum)); });
+    return y;
+}
+
+void norm_pullback(const Array& x, const Array& y, const Array& y_bar, const Layout& at, Target x_bar) {
+    unfold(at, x_bar, [&](std::size_t k, std::size_t r) {
+        const Real g = y_bar.data()[r], length = y.data()[r];
+        return g == 0 || length == 0 ? 0 : g * (x.data()[k] / length);
+    });
+}
+
+static Vector<double> means(const Array& x, const Layout& at) {
+    Vector<double> mean(at.outer * at.inner);
+    fold_sum(at, elements(x), [&](std::size_t r, double sum) { mean[r] = sum / double(at.n); });
+    return mean;
+}
+
+Array variance_along(const Array& x, const Layout& at, const Shape& shape, double divisor) {
+    Array y = Array::from_shape(shape);
+    const Vector<double> mean = means(x, at);
+    fold_sum(
+        at, [&](std::size_t k, std::size_t r) { return (x.data()[k] - mean[r]) * (x.data()[k] - mean[r]); },
+        [&](std::size_t r, double sum) { y.data()[r] = Real(sum / divisor); });
+    return y;
+}
+
+void variance_pullback(const Array& x, const Array& y_bar, const Layout& at, double divisor, Target x_bar) {
+    const Vector<double> mean = means(x, at);
+    unfold(at, x_bar, [&](std::size_t k, std::size_t r) {
+        const double g = y_bar.data()[r];
+        return g == 0 ? 0 : Real(2 * g / divisor * (x.data()[k] - mean[r]));
+    });
+}
+
+std::vector<std::int64_t> argmax_along(const Array& x, const Layout& at) {
+    std::vector<std::int64_t> places(at.outer * at.inner);
+    for (std::size_t r = 0; r < places.size(); ++r) {
+        const Real* column = x.data() + r / at.inner * at.n * at.inner + r % at.inner;
+        std::size_t best = 0;
+        for (std::size_t j = 1; j < at.n; ++j) {
+            const Real v = column[j * at.inner], top = column[best * at.inner];
+            if (v > top || (v != v && top == top)) best = j;
+        }
+        places[r] = std::int64_t(best);
+    }
+    return places;
+}
+
 // ---- movement and gather
 
 // One axis of a walk through two arrays: n steps, each of so many elements in either.
@@ -326,7 +532,8 @@ private:
 };
 
 Real largest(const Real* x, std::size_t n) {  // passes over NaN, which the exponentials then spread to the whole row
-    return lanes(n, -infinity, [x](std::size_t j) { return x[j]; }, [](Real a, Real b) { return a > b ? a : b; });
+    return lanes(
+        n, -infinity, [x](std::size_t j) { return x[j]; }, [](Real a, Real b) { return a > b ? a : b; });
 }
 double total(const Real* x, std::size_t n) {
     return sum_of(n, [x](std::size_t j) { return x[j]; });
@@ -451,23 +658,25 @@ Array log_softmax_along(const Array& x, std::size_t axis) {
     return y;
 }
 
-void softmax_pullback(const Array& y, Array& bar, std::size_t axis) {
+Array softmax_pullback(const Array& y, Array bar, std::size_t axis) {
     const Layout l = around(y.shape(), axis);
     along(l, y.data(), bar.data(), true, [&](std::size_t, const Real* p, Real* g) {
         const Real mean = Real(sum_of(l.n, [=](std::size_t j) { return p[j] * g[j]; }));
         for (std::size_t j = 0; j < l.n; ++j) g[j] = p[j] * (g[j] - mean);
     });
+    return bar;
 }
 
-void masked_softmax_pullback(const Array& y, Array& bar, std::size_t axis) {
+Array masked_softmax_pullback(const Array& y, Array bar, std::size_t axis) {
     const Layout l = around(y.shape(), axis);
     along(l, y.data(), bar.data(), true, [&](std::size_t, const Real* p, Real* g) {  // hidden is where p is 0
         const Real mean = Real(sum_of(l.n, [=](std::size_t j) { return p[j] == 0 ? 0 : p[j] * g[j]; }));
         for (std::size_t j = 0; j < l.n; ++j) g[j] = p[j] == 0 ? 0 : p[j] * (g[j] - mean);
     });
+    return bar;
 }
 
-void log_softmax_pullback(const Array& y, Array& bar, std::size_t axis) {
+Array log_softmax_pullback(const Array& y, Array bar, std::size_t axis) {
     const Layout l = around(y.shape(), axis);
     Exponentials exponentials(l.n);
     along(l, y.data(), bar.data(), true, [&](std::size_t, const Real* log_p, Real* g) {
@@ -475,6 +684,7 @@ void log_softmax_pullback(const Array& y, Array& bar, std::size_t axis) {
         const Real sum = Real(total(g, l.n));
         for (std::size_t j = 0; j < l.n; ++j) g[j] -= p[j] * sum;
     });
+    return bar;
 }
 
 Vector<double> cross_entropy_rows(const Array& x, const Indices& targets, std::int64_t ignored, double smoothing) {

@@ -36,6 +36,28 @@ template <class Term> double sum_of(std::size_t n, Term term) {
 double sum_of_squares(const Array& x);
 inline double norm(const Array& x) { return std::sqrt(sum_of_squares(x)); }
 
+// ---- arithmetic, activation and reduce
+
+// The chain rule, ȳ ⊙ slope, of an elementwise op. Where ȳ is 0 it is 0 whatever the slope, so that infinities and NaN
+// of a branch that `where` did not take stay there: where(x > 0, x log x, 0) has a gradient at 0.
+Array chain(const Array& y_bar, Array slope);
+
+// Reductions: x lies as (outer, n, inner), y of the given shape as (outer, inner). The pullbacks write or add x̄.
+Array sum_along(const Array& x, const Layout& at, const Shape& shape, double factor = 1);
+void repeat_along(const Array& y_bar, const Layout& at, double factor, Target x_bar);
+Array prod_along(const Array& x, const Layout& at, const Shape& shape);
+void prod_pullback(const Array& x, const Array& y_bar, const Layout& at, Target x_bar);
+Array max_along(const Array& x, const Layout& at, const Shape& shape);
+Array min_along(const Array& x, const Layout& at, const Shape& shape);
+void winners_pullback(const Array& x, const Array& y, const Array& y_bar, const Layout& at, Target x_bar);
+Array logsumexp_along(const Array& x, const Layout& at, const Shape& shape);
+void logsumexp_pullback(const Array& x, const Array& y, const Array& y_bar, const Layout& at, Target x_bar);
+Array norm_along(const Array& x, const Layout& at, const Shape& shape);
+void norm_pullback(const Array& x, const Array& y, const Array& y_bar, const Layout& at, Target x_bar);
+Array variance_along(const Array& x, const Layout& at, const Shape& shape, double divisor);
+void variance_pullback(const Array& x, const Array& y_bar, const Layout& at, double divisor, Target x_bar);
+std::vector<std::int64_t> argmax_along(const Array& x, const Layout& at);
+
 // ---- movement and gather
 
 // Some entries along one axis of a whole: `count` of them from `start`, `step` apart, each with all of its inner part.
@@ -78,10 +100,9 @@ void layer_norm_rows_pullback(const Array& x, const Array& gain, const Array& st
 Array softmax_along(const Array& x, std::size_t axis);
 Array masked_softmax_along(const Array& x, const Mask& visible, std::size_t axis);  // the mask broadcasts to x
 Array log_softmax_along(const Array& x, std::size_t axis);
-// x̄ from ȳ, in place.
-void softmax_pullback(const Array& y, Array& bar, std::size_t axis);
-void masked_softmax_pullback(const Array& y, Array& bar, std::size_t axis);
-void log_softmax_pullback(const Array& y, Array& bar, std::size_t axis);
+Array softmax_pullback(const Array& y, Array y_bar, std::size_t axis);  // x̄, in place of ȳ
+Array masked_softmax_pullback(const Array& y, Array y_bar, std::size_t axis);
+Array log_softmax_pullback(const Array& y, Array y_bar, std::size_t axis);
 // −Σ t log softmax(x) for each row of the last axis, where t is the target smoothed by ε; 0 where it is `ignored`.
 Vector<double> cross_entropy_rows(const Array& x, const Indices& targets, std::int64_t ignored, double smoothing);
 // weight · (softmax(x) − t) for each row; 0 where it is ignored.

@@ -1,0 +1,140 @@
+#include "softmax.hpp"
+#include "../pullback.hpp"
+
+namespace lookback {
+
+Tensor softmax(const Tensor& x, int axis) {
+    const std::size_t along = normalise_axis("softmax", axis, x.shape());
+    return record(
+        "softmax", {x}, softmax_along(x.value(), along), saves::output,
+        [](Pullback& p) { p.x_bar(0) += softmax_pullback(p.y(), p.take_y_bar(), p.attributes<std::size_t>()); }, along);
+}
+
+Tensor log_softmax(const Tensor& x, int axis) {
+    const std::size_t along = normalise_axis("log_softmax", axis, x.shape());
+    return record(
+        "log_softmax", {x}, log_softmax_along(x.value(), along), saves::output,
+        [](Pullback& p) { p.x_bar(0) += log_softmax_pullback(p.y(), p.take_y_bar(), p.attributes<std::size_t>()); },
+        along);
+}
+
+Tensor masked_softmax(const Tensor& x, const Mask& visible, int axis) {
+    const std::size_t along = normalise_axis("masked_softmax", axis, x.shape());
+    if (!broadcasts_to(visible.shape(), x.shape()))
+        fail<ShapeError>("masked_softmax", "the mask does not broadcast to the scores: " + text(visible.shape()) +
+                                               " and " + text(x.shape()));
+    return record(
+        "masked_softmax", {x}, masked_softmax_along(x.value(), visible, along), saves::output,
+        [](Pullback& p) { p.x_bar(0) += masked_softmax_pullback(p.y(), p.take_y_bar(), p.attributes<std::size_t>()); },
+        along);
+}
+
+namespace {
+// What the loss of each row or element counts in the result.
+double weight(Reduction reduction, std::size_t count) {
+    return reduction == Reduction::mean && count > 0 ? 1 / double(count) : 1;
+}
+
+void check_shapes(const char* op, const Shape& a, const Shape& b, Reduction reduction) {
+    if (!(a == b)) fail<ShapeError>(op, "shapes must be equal: " + text(a) + " and " + text(b));
+    if (reduction == Reduction::mean && std::find(a.begin(), a.end(), 0u) != a.end())
+        fail<ShapeError>(op, "the mean of nothing: " + text(a));
+}
+
+Array reduced(Array losses, Reduction reduction) {
+    if (reduction == Reduction::none) return losses;
+    const double sum = sum_of(losses.size(), [&](std::size_t i) { return losses.data()[i]; });
+    return filled({}, Real(weight(reduction, losses.size()) * sum));
+}
+
+// What flows back into each element's loss, of shape `elements`.
+Array spread(Pullback& p, const Shape& elements, std::size_t count) {
+    const Reduction reduction = p.attributes<Reduction>();
+    if (reduction == Reduction::none) return p.take_y_bar();
+    return filled(elements, Real(weight(reduction, count) * p.y_bar()()));
+}
+
+struct CrossEntropyAttributes {
+    Indices targets;
+    CrossEntropy options;
+    double weight;  // of each kept row
+};
+}  // namespace
+
+Tensor cross_entropy(const Tensor& logits, const Indices& targets, const CrossEntropy& options) {
+    const Shape& shape = logits.shape();
+    if (shape.empty() || !(targets.shape() == Shape(shape.begin(), shape.end() - 1)))
+        fail<ShapeError>("cross_entropy",
+                         "needs a target for each row of logits: " + text(targets.shape()) + " and " + text(shape));
+    if (!(options.label_smoothing >= 0 && options.label_smoothing <= 1))
+        fail<ValueError>("cross_entropy",
+                         "label smoothing " + std::to_string(options.label_smoothing) + " is outside 0 … 1");
+    std::size_t kept = 0;
+    for (std::size_t r = 0; r < targets.size(); ++r) {
+        if (targets[r] == options.ignore_index) continue;
+        if (targets[r] < 0 || std::size_t(targets[r]) >= shape.back())
+            fail<IndexError>("cross_entropy", "target " + std::to_string(targets[r]) + " at place " +
+                                                  std::to_string(r) + " is outside logits of " + text(shape));
+        ++kept;
+    }
+    const bool each = options.reduction == Reduction::none;
+    const double weight_of_row = weight(options.reduction, kept);
+    const Vector<double> losses =
+        cross_entropy_rows(logits.value(), targets, options.ignore_index, options.label_smoothing);
+    Array value = Array::from_shape(each ? targets.shape() : Shape{});
+    if (each)
+        std::copy(losses.begin(), losses.end(), value.data());
+    else
+        value() = Real(weight_of_row * sum_of(losses.size(), [&](std::size_t r) { return losses[r]; }));
+
+    CrossEntropyAttributes attributes{targets, options, weight_of_row};
+    return record(
+        "cross_entropy", {logits}, std::move(value), saves::inputs,
+        [](Pullback& p) {
+            const auto& a = p.attributes<CrossEntropyAttributes>();
+            const Array& bar = p.y_bar();
+            Vector<double> weights(a.targets.size());
+            for (std::size_t r = 0; r < weights.size(); ++r)
+                weights[r] = a.weight * bar.data()[bar.dimension() ? r : 0];
+            p.x_bar(0) +=
+                cross_entropy_pullback(p.x(0), a.targets, a.options.ignore_index, a.options.label_smoothing, weights);
+        },
+        std::move(attributes));
+}
+
+Tensor binary_cross_entropy_with_logits(const Tensor& logits, const Tensor& targets, Reduction reduction) {
+    const char* op = "binary_cross_entropy_with_logits";
+    check_shapes(op, logits.shape(), targets.shape(), reduction);
+    const Array &x = logits.value(), &t = targets.value();
+    for (std::size_t i = 0; i < t.size(); ++i)
+        if (!(t.data()[i] >= 0 && t.data()[i] <= 1))
+            fail<ValueError>(
+                op, "target " + std::to_string(t.data()[i]) + " at place " + std::to_string(i) + " is outside 0 … 1");
+    const Array losses = xt::maximum(x, Real(0)) - x * t + xt::log1p(xt::exp(-xt::abs(x)));
+    return record(
+        op, {logits, targets}, reduced(losses, reduction), saves::inputs,
+        [](Pullback& p) {
+            const Array bar = spread(p, p.x(0).shape(), p.x(0).size());
+            p.x_bar(0) += bar * (1 / (1 + xt::exp(-p.x(0))) - p.x(1));
+            p.x_bar(1) += -bar * p.x(0);
+        },
+        reduction);
+}
+
+Tensor binary_cross_entropy_with_logits(const Tensor& logits, const Array& targets, Reduction reduction) {
+    return binary_cross_entropy_with_logits(logits, logits.tape().constant(targets), reduction);
+}
+
+Tensor mse(const Tensor& a, const Tensor& b, Reduction reduction) {
+    check_shapes("mse", a.shape(), b.shape(), reduction);
+    return record(
+        "mse", {a, b}, reduced(xt::square(a.value() - b.value()), reduction), saves::inputs,
+        [](Pullback& p) {
+            const Array bar = spread(p, p.x(0).shape(), p.x(0).size());
+            p.x_bar(0) += 2 * bar * (p.x(0) - p.x(1));
+            p.x_bar(1) += 2 * bar * (p.x(1) - p.x(0));
+        },
+        reduction);
+}
+
+}  // namespace lookback
