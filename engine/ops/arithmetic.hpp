@@ -1,6 +1,6 @@
-// Elementwise arithmetic. Two inputs broadcast as in NumPy, and what was repeated is summed back: x̄ always has x's shape.
-// A number may stand for either input: 2 * x, x + 1, maximum(x, 0).
-// All throw ShapeError if shapes do not broadcast, TapeError if no input is of a tape (or two are of different ones).
+// Elementwise arithmetic. Two inputs broadcast as in NumPy, and what was repeated is summed back: x̄ always has x's
+// shape. A number may stand for either input: 2 * x, x + 1, maximum(x, 0). All throw ShapeError if shapes do not
+// broadcast, TapeError if no input is of a tape (or two are of different ones).
 #pragma once
 #include "engine/indices.hpp"
 #include "engine/tape.hpp"
@@ -31,8 +31,8 @@ Tensor pow(const Tensor& x, Real exponent);
 Tensor maximum(const Tensor& a, const Tensor& b);
 Tensor minimum(const Tensor& a, const Tensor& b);
 
-// y = a where chosen, b elsewhere; the three broadcast.   ā += ȳ where chosen, else 0   b̄ += the rest      saves the mask
-// The branch that was not taken gets exactly 0, whatever it holds: inf and NaN do not leak.
+// y = a where chosen, b elsewhere; the three broadcast.   ā += ȳ where chosen, else 0   b̄ += the rest      saves the
+// mask The branch that was not taken gets exactly 0, whatever it holds: inf and NaN do not leak.
 Tensor where(const Mask& chosen, const Tensor& a, const Tensor& b);
 
 // y = x where visible, `value` elsewhere; the mask broadcasts to x.   x̄ += ȳ where visible, else 0      saves the mask

@@ -1,0 +1,76 @@
+#include "activation.hpp"
+#include <numbers>
+#include "engine/pullback.hpp"
+
+namespace lookback {
+
+Tensor exp(const Tensor& x) {
+    return record("exp", {x}, xt::exp(x.value()), saves::output,
+                  [](Pullback& p) { p.x_bar(0) += chain(p.y_bar(), p.y()); });
+}
+
+Tensor log(const Tensor& x) {
+    return record("log", {x}, xt::log(x.value()), saves::inputs,
+                  [](Pullback& p) { p.x_bar(0) += chain(p.y_bar(), 1 / p.x(0)); });
+}
+
+Tensor sqrt(const Tensor& x) {
+    return record("sqrt", {x}, xt::sqrt(x.value()), saves::output,
+                  [](Pullback& p) { p.x_bar(0) += chain(p.y_bar(), Real(0.5) / p.y()); });
+}
+
+Tensor abs(const Tensor& x) {
+    return record("abs", {x}, xt::abs(x.value()), saves::inputs, [](Pullback& p) {
+        Array sign = p.x(0);
+        for (Real& v : sign) v = v > 0 ? 1 : v < 0 ? -1 : v;  // 0 and NaN stay
+        p.x_bar(0) += chain(p.y_bar(), std::move(sign));
+    });
+}
+
+Tensor tanh(const Tensor& x) {
+    return record("tanh", {x}, xt::tanh(x.value()), saves::output,
+                  [](Pullback& p) { p.x_bar(0) += chain(p.y_bar(), 1 - p.y() * p.y()); });
+}
+
+// With e = e^−|x| ≤ 1 it is 1 / (1 + e) for x ≥ 0 and e / (1 + e) below.
+static Array logistic(const Array& x) {
+    const Array e = xt::exp(-xt::abs(x));
+    return xt::where(x >= Real(0), Real(1), e) / (1 + e);
+}
+
+Tensor sigmoid(const Tensor& x) {
+    return record("sigmoid", {x}, logistic(x.value()), saves::output,
+                  [](Pullback& p) { p.x_bar(0) += chain(p.y_bar(), p.y() * (1 - p.y())); });
+}
+
+Tensor relu(const Tensor& x) {
+    Array y = x.value();
+    for (Real& v : y) v = v <= 0 ? 0 : v;  // NaN stays
+    return record("relu", {x}, std::move(y), saves::output, [](Pullback& p) {
+        Array slope = p.y();
+        for (Real& v : slope) v = v > 0 ? 1 : 0;
+        p.x_bar(0) += chain(p.y_bar(), std::move(slope));
+    });
+}
+
+// Φ(x), the normal distribution function. By erfc, since 1 + erf cancels far below 0.
+static Array normal_cdf(const Array& x) { return Real(0.5) * xt::erfc(-std::numbers::sqrt2_v<Real> / 2 * x); }
+
+Tensor gelu(const Tensor& x) {
+    return record("gelu", {x}, x.value() * normal_cdf(x.value()), saves::inputs, [](Pullback& p) {
+        if (!p.needs(0)) return;
+        constexpr Real inv_sqrt_2pi = std::numbers::inv_sqrtpi_v<Real> * std::numbers::sqrt2_v<Real> / 2;
+        const Array& x = p.x(0);
+        p.x_bar(0) += chain(p.y_bar(), normal_cdf(x) + x * inv_sqrt_2pi * xt::exp(Real(-0.5) * x * x));
+    });
+}
+
+Tensor softplus(const Tensor& x) {
+    const Array& v = x.value();
+    return record("softplus", {x}, xt::maximum(v, Real(0)) + xt::log1p(xt::exp(-xt::abs(v))), saves::inputs,
+                  [](Pullback& p) {
+                      if (p.needs(0)) p.x_bar(0) += chain(p.y_bar(), logistic(p.x(0)));
+                  });
+}
+
+}  // namespace lookback
