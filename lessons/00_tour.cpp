@@ -1,0 +1,470 @@
+// Gradients look back through time; attention looks back over the source.
+//
+// One text, seven models with fresh weights, one question: how strongly does each word still speak to the loss at the
+// end? Embedding 16, hidden size 32, PyTorch's default init, loss = −log p(last token | the tokens before it).
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <limits>
+#include "engine/ops/movement.hpp"
+#include "engine/ops/softmax.hpp"
+#include "engine/paths.hpp"
+#include "engine/spectrum.hpp"
+#include "layers/attention.hpp"
+#include "layers/embedding.hpp"
+#include "layers/gru.hpp"
+#include "layers/linear.hpp"
+#include "layers/lstm.hpp"
+#include "layers/rnn.hpp"
+#include "lessons/by_hand.hpp"
+#include "lessons/lesson.hpp"
+#include "lessons/terminal.hpp"
+#include "lessons/tokens.hpp"
+
+using namespace lookback;
+using terminal::fit;
+using terminal::fit_right;
+using enum Trace::Kind;
+
+// Herman Melville, Moby-Dick (1851), the opening; public domain.
+static const char* const passage =
+    "Call me Ishmael. Some years ago, never mind how long precisely, having little or no money in my purse, and "
+    "nothing "
+    "particular to interest me on shore, I thought I would sail about a little and see the watery part of the world.";
+
+static constexpr double tiny = 1e-290;  // below, doubles lose digits: what is compared or fitted stays above
+static constexpr std::size_t E = 16, H = 32;
+
+struct Problem {
+    std::vector<Array> x;  // (1,E) each: the embedded tokens before the last
+    std::size_t vocabulary;
+    std::int64_t target;
+    std::uint64_t seed;
+};
+
+// What one model showed: a norm ‖∂L/∂h_t‖ and a path length from the loss for each token.
+struct Measured {
+    std::string name;
+    char letter;
+    std::vector<double> norms, state_norms = {};  // state_norms: of (h,c) together
+    std::vector<PathReport> paths = {};
+    double rate = std::nan("");  // per step, fitted
+    std::size_t reach = 0;       // tokens from the end to the last one above a thousandth of the end's norm
+
+    void summarise() {
+        const std::size_t T = norms.size();
+        double n = 0, sx = 0, sy = 0, sxx = 0, sxy = 0;
+        for (std::size_t t = 0; t < T; ++t) {
+            if (norms[t] >= norms[T - 1] / 1000) reach = std::max(reach, T - t);
+            if (norms[t] < tiny) continue;
+            const double x = double(T - 1 - t), y = std::log(norms[t]);
+            n += 1, sx += x, sy += y, sxx += x * x, sxy += x * y;
+        }
+        if (n >= 3) rate = (n * sxy - sx * sy) / (n * sxx - sx * sx);
+    }
+};
+
+// Signed shares of ∂L/∂h_t, as vectors: ⟨part, g⟩ / ‖g‖². They sum to 1, which norms of parts don't.
+struct Split {
+    std::vector<double> value, score, rest;  // rest: through the next state; at the last token, as the query
+    double uniform_error = 0;                // with equal scores: the value part against upstream / T
+};
+
+static double dot(const Array& a, const Array& b) {
+    double s = 0;
+    for (std::size_t i = 0; i < a.size(); ++i) s += double(a.data()[i]) * b.data()[i];
+    return s;
+}
+
+// Equal scores, whatever query and keys say.
+struct EqualScore : Score {
+    const char* name() const override { return "EqualScore"; }
+    Tensor operator()(const Tensor& query, const Tensor& keys) const override {
+        return query.tape().constant(filled({query.shape(0), query.shape(1), keys.shape(1)}, 0));
+    }
+};
+
+// ---- the models
+
+template <class Cell>
+std::vector<typename Cell::State> states_of(Tape& tape, const Cell& cell, const Problem& problem,
+                                            std::vector<Tensor>& x) {
+    std::vector<typename Cell::State> states;
+    typename Cell::State s = cell.start(tape, 1);
+    for (const Array& word : problem.x) {
+        x.push_back(tape.leaf(word));
+        states.push_back(s = cell(x.back(), s));
+    }
+    return states;
+}
+
+static Tensor loss_of(const Tensor& feature, const Problem& problem, Generator& generator) {
+    const Linear output(H, problem.vocabulary, generator);
+    return cross_entropy(output(feature), Indices{problem.target});
+}
+
+// The last state alone: L sees h_T. For the check by hand it also returns what the cell's Jacobians need.
+template <class Cell> struct LastState {
+    Measured measured;
+    std::vector<typename Cell::State> states;
+    std::vector<std::vector<double>> bars;  // ∂L/∂h_t, or ∂L/∂(h,c)_t
+};
+
+template <class Cell>
+LastState<Cell> last_state(std::string name, char letter, const Cell& cell, const Problem& problem) {
+    Tape tape;
+    Generator generator(problem.seed + 1);
+    std::vector<Tensor> x, wanted;
+    LastState<Cell> result{{std::move(name), letter, {}}, states_of(tape, cell, problem, x), {}};
+    for (const auto& s : result.states) s.map([&](const Tensor& part) { return wanted.push_back(part), part; });
+    const Tensor loss = loss_of(result.states.back().h, problem, generator);
+    const Gradients g = tape.backward(loss, wanted, {.keep = Keep::wanted});
+    for (const auto& s : result.states) {
+        result.measured.norms.push_back(norm(g[s.h]));
+        std::vector<double>& bar = result.bars.emplace_back();
+        s.map([&](const Tensor& part) { return bar.insert(bar.end(), g[part].begin(), g[part].end()), part; });
+        if constexpr (requires { s.c; }) result.measured.state_norms.push_back(by_hand::length(bar));
+    }
+    result.measured.paths = paths(loss, x);
+    result.measured.summarise();
+    return result;
+}
+
+// The same cell with attention over its states; the query is the last state.
+template <class Cell>
+Measured with_attention(std::string name, char letter, const Cell& cell, const Problem& problem,
+                        const Attention& attention, Split* split) {
+    Tape tape;
+    Generator generator(problem.seed + 1);
+    std::vector<Tensor> x, h, wanted;
+    for (const auto& s : states_of(tape, cell, problem, x)) h.push_back(s.h);
+    const Tensor keys = stack(h, 1), values = stack(h, 1);  // two records, so that the observer can tell them apart
+    const Attended attended = attention(h.back(), keys, values);
+    const Tensor loss = loss_of(attended.context, problem, generator);
+
+    std::vector<Array> value(h.size()), score(h.size());
+    const auto observer = [&](const Contribution& c) {
+        if (c.record == values.id()) value[c.input] = c.x_bar;
+        if (c.record == keys.id()) score[c.input] = c.x_bar;
+    };
+    wanted = h;
+    wanted.push_back(attended.context);
+    const Gradients g = tape.backward(
+        loss, wanted, {.keep = Keep::wanted, .observer = split ? observer : decltype(BackwardOptions::observer)()});
+
+    Measured measured{std::move(name), letter, {}};
+    const Array& upstream = g[attended.context];
+    for (std::size_t t = 0; t < h.size(); ++t) {
+        const Array& bar = g[h[t]];
+        measured.norms.push_back(norm(bar));
+        if (!split) continue;
+        const double square = sum_of_squares(bar), by_value = dot(value[t], bar) / square;
+        const double by_score = score[t].size() == bar.size() ? dot(score[t], bar) / square : 0;
+        Array rest = bar;
+        for (std::size_t i = 0; i < bar.size(); ++i)
+            rest.data()[i] -= value[t].data()[i] + (score[t].size() == bar.size() ? score[t].data()[i] : 0);
+        split->value.push_back(by_value), split->score.push_back(by_score),
+            split->rest.push_back(dot(rest, bar) / square);
+        for (std::size_t i = 0; i < bar.size(); ++i)
+            split->uniform_error = std::max(
+                split->uniform_error, std::abs(double(value[t].data()[i]) * double(h.size()) / upstream.data()[i] - 1));
+    }
+    measured.paths = paths(loss, x);
+    measured.summarise();
+    return measured;
+}
+
+// Self-attention: every token a leaf of its own, the query made of the last one.
+static Measured self_attention(const Problem& problem) {
+    Tape tape;
+    Generator generator(problem.seed + 2);
+    const Linear q(E, H, generator), k(E, H, generator), v(E, H, generator);
+    std::vector<Tensor> x;
+    for (const Array& word : problem.x) x.push_back(tape.leaf(word));
+    const Tensor all = stack(x, 1);
+    const Attended attended = Attention(ScaledDotScore())(q(x.back()), k(all), v(all));
+    const Tensor loss = loss_of(attended.context, problem, generator);
+    const Gradients g = tape.backward(loss, x, {.keep = Keep::wanted});
+    Measured measured{"self-attention", 'S', {}};
+    for (const Tensor& token : x) measured.norms.push_back(norm(g[token]));
+    measured.paths = paths(loss, x);
+    measured.summarise();
+    return measured;
+}
+
+// ---- the chain rule by hand
+
+struct ByHand {
+    double worst = 0;        // relative difference of tape and product, while the norm is an ordinary number
+    double excess = -1e308;  // largest of ln(norm) − Σ ln‖J‖: never above 0, as norms of products are bounded
+    double theory = 0;       // mean of ½ ln(‖J‖_F² / n), the expected rate for a random direction
+    std::size_t steps = 0;
+};
+
+template <class Cell, class Jacobian>
+ByHand by_hand_product(const LastState<Cell>& run, std::size_t most_norms, Jacobian jacobian) {
+    ByHand result;
+    std::vector<double> g = run.bars.back();
+    double bound = std::log(by_hand::length(g));
+    terminal::Progress progress(run.measured.name + ": the chain rule by hand");
+    const std::size_t T = run.bars.size();
+    for (std::size_t t = T - 1; t-- > 0;) {  // from state t + 1 back to state t
+        const Array J = jacobian(t + 1);
+        g = by_hand::times(J, g);
+        if (by_hand::length(g) < tiny) break;
+        std::vector<double> difference = g;
+        for (std::size_t i = 0; i < g.size(); ++i) difference[i] -= run.bars[t][i];
+        result.worst = std::max(result.worst, by_hand::length(difference) / by_hand::length(g));
+        if (result.steps < most_norms) {  // singular values are the slow part
+            bound += std::log(spectral_norm(J));
+            result.excess = std::max(result.excess, std::log(by_hand::length(run.bars[t])) - bound);
+        }
+        result.theory += 0.5 * std::log(sum_of_squares(J) / double(g.size()));
+        ++result.steps;
+        progress.at(double(T - t) / double(T));
+    }
+    result.theory /= double(std::max<std::size_t>(result.steps, 1));
+    return result;
+}
+
+// ---- what is shown
+
+static std::string sign_of(double x, const char* format) {
+    char out[32];
+    std::snprintf(out, sizeof out, format, x);
+    return std::isnan(x) ? "–" : out;
+}
+
+// The places that fit on a screen: the first and, denser, the last.
+static std::vector<std::size_t> shown_places(std::size_t T, std::size_t most) {
+    std::vector<std::size_t> places;
+    for (std::size_t t = 0; t < T; ++t)
+        if (T <= most || t < most / 4 || t >= T - (most - most / 4)) places.push_back(t);
+    return places;
+}
+
+static void show_bars(Lesson& lesson, const std::vector<std::string>& tokens, const std::vector<Measured>& models) {
+    const std::size_t width = std::min<std::size_t>(terminal::width(), 120), cell = (width - 16) / models.size() - 1;
+    const std::size_t word = width - models.size() * (cell + 1);
+    std::string head = fit("", word);
+    for (const Measured& m : models) head += " " + fit(m.name, cell);
+    lesson.line(terminal::styled(terminal::Style::dim, head));
+    std::size_t last = 0;
+    for (std::size_t t : shown_places(models[0].norms.size(), 32)) {
+        if (t > last + 1) lesson.line(fit_right("⋮ " + std::to_string(t - last - 1) + " more", word - 1));
+        last = t;
+        std::string row = fit_right(tokens[t], word - 1) + " ";
+        for (const Measured& m : models) {
+            const double end = m.norms.back(),
+                         decades = m.norms[t] > 0 && end > 0 ? std::log10(m.norms[t] / end) : -1e9;
+            const std::string bar = terminal::bar(1 + decades / double(cell), cell);
+            row += " " + terminal::styled(m.letter >= 'a' ? terminal::Style::plain : terminal::Style::good, bar);
+        }
+        lesson.line(row);
+    }
+    lesson.say(
+        "Each column of a bar is a factor of ten; a full bar is as strong as at the last token, an empty one 10^−" +
+        std::to_string(cell) + " of it or less.");
+}
+
+static void show_summary(Lesson& lesson, const std::vector<Measured>& models) {
+    lesson.line(fit("", 17) + "  decay per step    reaches back    path to the last   … to the first token");
+    for (const Measured& m : models) {
+        const std::string percent = std::isnan(m.rate) ? "–" : sign_of(m.rate, "e^%+.4f");
+        lesson.line(fit(m.name, 17) + fit_right(percent, 16) +
+                    fit_right(std::to_string(m.reach) + (m.reach == 1 ? " token " : " tokens"), 16) +
+                    fit_right(std::to_string(m.paths.back().shortest) + " ops", 20) +
+                    fit_right(std::to_string(m.paths.front().shortest) + " ops", 21));
+    }
+}
+
+static void show_split(Lesson& lesson, const std::vector<std::string>& tokens, const Split& split) {
+    lesson.line(fit("", 18) + fit_right("value", 10) + fit_right("score", 10) + fit_right("recurrence", 14));
+    for (std::size_t t : shown_places(split.value.size(), 8))
+        lesson.line(fit_right(tokens[t], 17) + " " + fit_right(sign_of(split.value[t], "%+.4f"), 10) +
+                    fit_right(sign_of(split.score[t], "%+.4f"), 10) + fit_right(sign_of(split.rest[t], "%+.4f"), 14) +
+                    (t + 1 == split.value.size() ? "  (its query)" : ""));
+}
+
+static std::vector<double> range(std::size_t n) {
+    std::vector<double> x(n);
+    for (std::size_t i = 0; i < n; ++i) x[i] = double(i + 1);
+    return x;
+}
+
+int main(int argc, char** argv) {
+    Lesson lesson("00_tour", "Gradients look back through time; attention looks back over the source.");
+    std::string text, file;
+    bool characters = false;
+    std::int64_t most = 100'000;
+    double forget_bias = 1;
+    lesson.option("--text", text, "your own sentence instead of the shipped passage");
+    lesson.option("--file", file, "a text file (UTF-8) instead");
+    lesson.option("--chars", characters, "characters as tokens, not words");
+    lesson.option("--forget-bias", forget_bias, "b_f of the LSTM");
+    lesson.option("--max-tokens", most, 2, 1'000'000, "leave out what comes after so many");
+
+    return lesson.run(argc, argv, [&] {
+        if (!text.empty() && !file.empty()) fail<ValueError>("tour", "--text and --file are two texts: give one");
+        if (text.empty()) text = file.empty() ? passage : read_text(file);
+        std::vector<std::string> tokens = tokenize(text, characters);
+        const std::size_t found = tokens.size();
+        if (tokens.size() > std::size_t(most)) tokens.resize(std::size_t(most));
+        if (tokens.size() < 2)
+            fail<ValueError>("tour",
+                             "at least two tokens are needed, one to predict and one before it: this text has " +
+                                 std::to_string(tokens.size()));
+        const Vocabulary vocabulary(tokens);
+        const std::size_t T = tokens.size() - 1;
+
+        Generator generator(lesson.seed());
+        const Embedding embedding(vocabulary.words.size(), E, generator);
+        Problem problem{{}, vocabulary.words.size(), vocabulary.ids.back(), lesson.seed()};
+        for (std::size_t t = 0; t < T; ++t) {
+            const Real* row = embedding.table.value().data() + std::size_t(vocabulary.ids[t]) * E;
+            Array x = Array::from_shape({1, E});
+            std::copy(row, row + E, x.data());
+            problem.x.push_back(std::move(x));
+        }
+        const RNN rnn(E, H, generator);
+        const LSTM lstm(E, H, generator, {.forget_bias = Real(forget_bias)});
+        const GRU gru(E, H, generator);
+        const Attention additive(AdditiveScore(H, H, H, generator));
+
+        lesson.say("From " + std::to_string(T) + " tokens the next one is predicted: “" +
+                   terminal::printable(tokens.back()) + "”. " + std::to_string(vocabulary.words.size()) +
+                   " different tokens, embedding 16, hidden size 32, fresh weights (seed " +
+                   std::to_string(lesson.seed()) + "), forget bias " + sign_of(forget_bias, "%g") + "." +
+                   (found > tokens.size() ? " Of " + std::to_string(found) + " tokens the first " +
+                                                std::to_string(tokens.size()) + " are used."
+                                          : ""));
+
+        Split split, equal;
+        std::vector<Measured> models;
+        auto rnn_run = last_state("RNN", 'r', rnn, problem);
+        auto lstm_run = last_state("LSTM", 'l', lstm, problem);
+        auto gru_run = last_state("GRU", 'g', gru, problem);
+        models = {rnn_run.measured, lstm_run.measured, gru_run.measured};
+        models.push_back(with_attention("RNN+attention", 'R', rnn, problem, additive, &split));
+        models.push_back(with_attention("LSTM+attention", 'L', lstm, problem, additive, nullptr));
+        models.push_back(with_attention("GRU+attention", 'G', gru, problem, additive, nullptr));
+        models.push_back(self_attention(problem));
+        with_attention("equal scores", 'E', rnn, problem, Attention(EqualScore()), &equal);
+
+        lesson.step("How strongly each word still speaks to the loss: ‖∂L/∂h_t‖");
+        show_bars(lesson, tokens, models);
+
+        lesson.step("The same as curves");
+        std::vector<terminal::Curve> curves;
+        for (const Measured& m : models) curves.push_back({m.letter, m.name, m.norms});
+        lesson.line(
+            terminal::log_chart(curves, "token t", "‖∂L/∂h_t‖", std::min<std::size_t>(terminal::width(), 120), 17));
+
+        lesson.step("Rates, reach, and the shortest path from the loss, counted on the tape");
+        show_summary(lesson, models);
+        lesson.say(
+            "A recurrent path grows with every step, and the gradient on it shrinks by a factor at each. Attention's "
+            "path to a state has one length, whatever the distance.");
+
+        lesson.step("The chain rule by hand: ∂L/∂h_T · J_T · … · J_{t+1}");
+        const std::size_t most_norms = lesson.quick() ? 32 : 128;
+        const auto a = [&](const auto& cell, std::size_t t) {
+            return by_hand::affine(problem.x[t], cell.W.value(), cell.b.value());
+        };
+        const auto state = [&](const auto& run, std::size_t t) -> const Array& { return run.states[t].h.value(); };
+        const ByHand of_rnn = by_hand_product(rnn_run, most_norms, [&](std::size_t t) {
+            return by_hand::rnn_jacobian(rnn.U.value(), state(rnn_run, t));
+        });
+        const ByHand of_lstm = by_hand_product(lstm_run, most_norms, [&](std::size_t t) {
+            return by_hand::lstm_jacobian(a(lstm, t), state(lstm_run, t - 1), lstm_run.states[t - 1].c.value(),
+                                          lstm.U.value());
+        });
+        const ByHand of_gru = by_hand_product(gru_run, most_norms, [&](std::size_t t) {
+            return by_hand::gru_jacobian(a(gru, t), state(gru_run, t - 1), gru.U.value(), gru.b_n.value());
+        });
+        lesson.line(fit("", 8) + fit_right("steps", 8) + fit_right("tape − product", 18) +
+                    fit_right("rate measured", 16) + fit_right("½ ln(‖J‖²_F/n)", 18));
+        const auto row = [&](const char* name, const ByHand& b, const std::vector<double>& norms) {
+            Measured fitted{name, ' ', norms};
+            fitted.summarise();
+            lesson.line(fit(name, 8) + fit_right(std::to_string(b.steps), 8) + fit_right(sign_of(b.worst, "%.1e"), 18) +
+                        fit_right(sign_of(fitted.rate, "%+.4f"), 16) +
+                        fit_right(b.steps ? sign_of(b.theory, "%+.4f") : "–", 18));
+            return fitted.rate;
+        };
+        const double rnn_rate = row("RNN", of_rnn, rnn_run.measured.norms);
+        row("LSTM h,c", of_lstm, lstm_run.measured.state_norms);
+        row("GRU", of_gru, gru_run.measured.norms);
+        lesson.say(
+            "The product of the norms ‖J‖ is only a bound on the decay, never its rate: a typical direction is shrunk "
+            "more than the worst one.");
+
+        lesson.step("RNN with attention: what part of ∂L/∂h_t came which way (shares sum to 1)");
+        show_split(lesson, tokens, split);
+        lesson.say("With all scores equal, the value part is exactly 1/" + std::to_string(T) +
+                   " of what arrives at the context: a path of length O(1) is not a gradient of strength O(1).");
+
+        if (of_rnn.steps) {
+            lesson.check("tour.product.rnn", "RNN: tape equals the product by hand", le, of_rnn.worst, 0, 1e-10,
+                         "chain rule");
+            lesson.check("tour.product.lstm", "LSTM (h,c): tape equals the product", le, of_lstm.worst, 0, 1e-10,
+                         "chain rule");
+            lesson.check("tour.product.gru", "GRU: tape equals the product by hand", le, of_gru.worst, 0, 1e-10,
+                         "chain rule");
+            lesson.check("tour.bound.rnn", "RNN: ln‖g‖ stays under Σ ln‖J‖", le, of_rnn.excess, 0, 1e-9,
+                         "Pascanu et al. 2013, §2.1");
+            lesson.check("tour.bound.lstm", "LSTM (h,c): the same bound", le, of_lstm.excess, 0, 1e-9,
+                         "Pascanu et al. 2013, §2.1");
+            lesson.check("tour.bound.gru", "GRU: the same bound", le, of_gru.excess, 0, 1e-9,
+                         "Pascanu et al. 2013, §2.1");
+        }
+        if (!std::isnan(rnn_rate))
+            lesson.check("tour.rate.rnn", "RNN: decay per step against ½ ln(‖J‖²/H)", target, rnn_rate, of_rnn.theory,
+                         0.1, "our own derivation");
+        const auto growth = [&](const Measured& m) {
+            return double(m.paths.front().shortest) - double(m.paths.back().shortest);
+        };
+        lesson.check("tour.path.rnn", "RNN: a path grows by one op a step", eq, growth(models[0]), double(T - 1), 0,
+                     "counted on the tape");
+        lesson.check("tour.path.attention", "RNN+attention: path to the first − last", eq,
+                     double(models[3].paths.front().shortest) - double(models[3].paths[T / 2].shortest), 0, 0,
+                     "counted on the tape");
+        lesson.check("tour.path.self", "Self-attention: longest − shortest path", eq,
+                     double(models[6].paths.front().shortest) - double(models[6].paths[T / 2].shortest), 0, 0,
+                     "counted on the tape");
+        double worst_sum = 0;
+        for (std::size_t t = 0; t < T; ++t)
+            worst_sum = std::max(worst_sum, std::abs(split.value[t] + split.score[t] + split.rest[t] - 1));
+        lesson.check("tour.split.sum", "Shares of value, score, recurrence: |Σ − 1|", le, worst_sum, 0, 1e-12,
+                     "linearity");
+        lesson.check("tour.uniform.value", "Equal scores: value part · T / upstream − 1", le, equal.uniform_error, 0,
+                     1e-12, "∂c/∂v_t = α_t");
+
+        Trace& trace = lesson.trace();
+        trace.tokens = tokens;
+        trace.config["embedding"] = std::int64_t(E), trace.config["hidden"] = std::int64_t(H),
+        trace.config["forget_bias"] = forget_bias;
+        trace.config["tokens_are"] = std::string(characters ? "characters" : "words");
+        for (const Measured& m : models) {
+            trace.series.push_back(
+                {.name = m.name, .x_label = "token", .x = range(T), .y_label = "‖∂L/∂h_t‖", .y = m.norms});
+            std::vector<double> lengths;
+            for (const PathReport& p : m.paths) lengths.push_back(double(p.shortest));
+            trace.series.push_back({.name = m.name + " path",
+                                    .x_label = "token",
+                                    .x = range(T),
+                                    .y_label = "shortest path",
+                                    .y_unit = "ops",
+                                    .y = lengths});
+        }
+        trace.series.push_back({.name = "LSTM (h,c)",
+                                .x_label = "token",
+                                .x = range(T),
+                                .y_label = "‖∂L/∂(h,c)_t‖",
+                                .y = lstm_run.measured.state_norms});
+        for (const auto& [name, shares] :
+             {std::pair{"value share", &split.value}, {"score share", &split.score}, {"recurrence share", &split.rest}})
+            trace.series.push_back(
+                {.name = name, .x_label = "token", .x = range(T), .y_label = "share of ∂L/∂h_t", .y = *shares});
+    });
+}
