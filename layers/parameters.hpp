@@ -7,6 +7,9 @@
 #pragma once
 #include <functional>
 #include <string>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
 #include "engine/tape.hpp"
 
 namespace lookback {
@@ -22,6 +25,36 @@ inline std::string join(const std::string& prefix, const std::string& name) {
 template <class Model> void name_parameters(Model& model) {
     model.for_each_parameter("", [](const std::string& path, Parameter& p) { p.rename(path); });
 }
+
+// The parameters of any model with their paths, in its order: what optimizers and checkpoints take, so that a model may
+// stand in its place, optimizer.step(model, gradients). It points into the model: use it at once.
+// throws ValueError if one parameter has two paths (it would be trained twice a step), or one path two parameters
+class Parameters {
+public:
+    struct Entry {
+        std::string path;
+        Parameter* parameter;
+    };
+    template <class Model>
+    requires requires(Model& model, const Visitor& f) { model.for_each_parameter("", f); }
+    Parameters(Model& model) {
+        model.for_each_parameter("", [this](const std::string& path, Parameter& p) { add(path, p); });
+    }
+    auto begin() const { return entries_.begin(); }
+    auto end() const { return entries_.end(); }
+    std::size_t size() const { return entries_.size(); }
+
+private:
+    void add(const std::string& path, Parameter& p) {
+        const auto [path_of, is_new] = path_of_.try_emplace(&p, path);
+        if (!is_new) fail<ValueError>("Parameters", path_of->second + " and " + path + " are one parameter");
+        if (!paths_.insert(path).second) fail<ValueError>("Parameters", "two parameters have the path " + path);
+        entries_.push_back({path, &p});
+    }
+    std::vector<Entry> entries_;
+    std::unordered_map<const Parameter*, std::string> path_of_;
+    std::unordered_set<std::string> paths_;
+};
 
 // How many numbers a model has to learn.
 template <class Model> std::size_t parameter_count(Model& model) {
