@@ -5,6 +5,7 @@
 #include "engine/ops/linear.hpp"
 #include "engine/ops/movement.hpp"
 #include "engine/ops/softmax.hpp"
+#include "init.hpp"
 
 namespace lookback {
 
@@ -13,8 +14,7 @@ namespace {
 Parameter uniform(const char* layer, const char* name, const Shape& shape, std::size_t fan_in, Generator& generator) {
     if (fan_in == 0 || checked_size(layer, shape) == 0)
         fail<ValueError>(layer, std::string("no width may be 0: ") + name + " " + text(shape));
-    const double bound = 1 / std::sqrt(double(fan_in));
-    return Parameter(generator.uniform(shape, -bound, bound), name);
+    return Parameter(init::uniform_by_fan(generator, shape, fan_in), name);
 }
 
 void check_matrix(const char* layer, const char* name, const Parameter& W) {

@@ -2,6 +2,7 @@
 #include "check.hpp"
 #include "engine/ops/arithmetic.hpp"
 #include "engine/ops/linear.hpp"
+#include "init.hpp"
 
 namespace lookback {
 
@@ -9,8 +10,7 @@ static Parameter uniform(const char* name, const Shape& shape, std::size_t fan_i
     if (fan_in == 0 || shape.back() == 0)
         fail<ValueError>(
             "Linear", "no width may be 0: " + std::to_string(fan_in) + " in, " + std::to_string(shape.back()) + " out");
-    const double bound = 1 / std::sqrt(double(fan_in));
-    return Parameter(generator.uniform(shape, -bound, bound), name);
+    return Parameter(init::uniform_by_fan(generator, shape, fan_in), name);
 }
 
 Linear::Linear(std::size_t in, std::size_t out, Generator& generator, Bias bias)
