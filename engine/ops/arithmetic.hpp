@@ -31,8 +31,8 @@ Tensor pow(const Tensor& x, Real exponent);
 Tensor maximum(const Tensor& a, const Tensor& b);
 Tensor minimum(const Tensor& a, const Tensor& b);
 
-// y = a where chosen, b elsewhere; the three broadcast.   ā += ȳ where chosen, else 0   b̄ += the rest      saves the
-// mask The branch that was not taken gets exactly 0, whatever it holds: inf and NaN do not leak.
+// y = a where chosen, b elsewhere; all three broadcast.   ā += ȳ where chosen, b̄ += ȳ elsewhere      saves the mask
+// The branch not taken gets exactly 0, and 0 it stays: see chain() in kernels.hpp.
 Tensor where(const Mask& chosen, const Tensor& a, const Tensor& b);
 
 // y = x where visible, `value` elsewhere; the mask broadcasts to x.   x̄ += ȳ where visible, else 0      saves the mask

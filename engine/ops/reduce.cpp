@@ -2,6 +2,7 @@
 #include "engine/pullback.hpp"
 
 namespace lookback {
+namespace {
 
 // How a reduction sees its input: as (outer, n, inner), to be reduced over n. Where the reduced axes are not adjacent
 // it sees a copy with them moved to the end (and saves that instead of x, so that the pullback need not move it again).
@@ -46,7 +47,7 @@ struct Plan {
 };
 
 // Lets `write` make x̄ in the order that the plan saw x in.
-template <class Write> static void pull(Pullback& p, Write write) {
+template <class Write> void pull(Pullback& p, Write write) {
     if (!p.needs(0)) return;
     const Plan& plan = p.attributes<Plan>();
     if (!plan.moves) return write(plan, p.x_bar(0).target());
@@ -56,6 +57,8 @@ template <class Write> static void pull(Pullback& p, Write write) {
     for (std::size_t k = 0; k < plan.seen.size(); ++k) back[plan.order[k]] = std::uint8_t(k);
     permute(moved, back, p.x_bar(0).target());
 }
+
+}  // namespace
 
 Tensor sum(const Tensor& x, const Axes& axes, bool keep_dims) {
     const Plan plan("sum", x.shape(), axes, keep_dims);
