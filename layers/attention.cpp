@@ -99,11 +99,11 @@ ConcatScore::ConcatScore(Parameter W_, Parameter v_, std::size_t Q_) : W(std::mo
 }
 Tensor ConcatScore::project(const Tensor& keys) const {
     check_width(name(), "keys", keys.shape(), W.shape()[0] - Q, "the lower rows of W", W.shape());
-    return matmul(keys, slice(W, 0, std::int64_t(Q), end));
+    return matmul(keys, slice(keys.tape().leaf(W), 0, std::int64_t(Q), end));
 }
 Tensor ConcatScore::operator()(const Tensor& query, const Tensor& projected_keys) const {
     check_width(name(), "query", query.shape(), Q, "the upper rows of W", W.shape());
-    return tanh_score(matmul(query, slice(W, 0, 0, std::int64_t(Q))), projected_keys, v);
+    return tanh_score(matmul(query, slice(query.tape().leaf(W), 0, 0, std::int64_t(Q))), projected_keys, v);
 }
 void ConcatScore::for_each_parameter(const std::string& prefix, const Visitor& f) {
     f(join(prefix, "W"), W);
@@ -117,7 +117,7 @@ Tensor LocationScore::operator()(const Tensor& query, const Tensor& keys) const 
     check_product(name(), "query", query, "W", W);
     if (keys.shape(-2) > W.shape()[1])
         fail<ShapeError>(name(), "keys " + text(keys.shape()) + " are more than the places of W " + text(W.shape()));
-    return matmul(query, slice(W, 1, 0, std::int64_t(keys.shape(-2))));
+    return matmul(query, slice(query.tape().leaf(W), 1, 0, std::int64_t(keys.shape(-2))));
 }
 void LocationScore::for_each_parameter(const std::string& prefix, const Visitor& f) { f(join(prefix, "W"), W); }
 

@@ -36,7 +36,7 @@ Tensor LearnedPosition::operator()(const Tensor& x, std::size_t first) const {
     if (last > table.shape()[0])
         fail<IndexError>("LearnedPosition", "positions up to " + std::to_string(last - 1) + " are beyond the table " +
                                                 text(table.shape()));
-    return x + slice(table, 0, std::int64_t(first), std::int64_t(last));
+    return x + slice(x.tape().leaf(table), 0, std::int64_t(first), std::int64_t(last));
 }
 
 }  // namespace lookback
