@@ -8,9 +8,17 @@ namespace lookback {
 
 #if __has_include(<cblas.h>)
 
-// BLAS has a function for each type.
-[[maybe_unused]] static constexpr auto multiply(double) { return cblas_dgemm; }
-[[maybe_unused]] static constexpr auto multiply(float) { return cblas_sgemm; }
+template <class T> struct Blas;  // which has a function for each type
+template <> struct Blas<double> {
+    static constexpr auto& gemm = cblas_dgemm;
+    static constexpr auto& gemv = cblas_dgemv;
+    static constexpr auto& ger = cblas_dger;
+};
+template <> struct Blas<float> {
+    static constexpr auto& gemm = cblas_sgemm;
+    static constexpr auto& gemv = cblas_sgemv;
+    static constexpr auto& ger = cblas_sger;
+};
 
 static int size(std::size_t n) {
     if (n > std::size_t(std::numeric_limits<int>::max()))
@@ -20,9 +28,21 @@ static int size(std::size_t n) {
 
 static void multiply(std::size_t m, std::size_t n, std::size_t k, const Real* a, bool a_transposed, const Real* b,
                      bool b_transposed, Real* c, bool add) {
-    multiply(Real())(CblasRowMajor, a_transposed ? CblasTrans : CblasNoTrans, b_transposed ? CblasTrans : CblasNoTrans,
-                     size(m), size(n), size(k), 1, a, size(a_transposed ? m : k), b, size(b_transposed ? k : n),
-                     Real(add), c, size(n));
+    const auto flag = [](bool transposed) { return transposed ? CblasTrans : CblasNoTrans; };
+    const int M = size(m), N = size(n), K = size(k);
+    const int a_rows = a_transposed ? K : M, a_columns = a_transposed ? M : K;
+    const int b_rows = b_transposed ? N : K, b_columns = b_transposed ? K : N;
+    if (M > 1 && N > 1 && K > 1)
+        return Blas<Real>::gemm(CblasRowMajor, flag(a_transposed), flag(b_transposed), M, N, K, 1, a, a_columns, b,
+                                b_columns, Real(add), c, N);
+    // With vectors: gemm would take two to five times as long. (A factor of 0 for c would let its old NaN through.)
+    if (!add) std::fill(c, c + m * n, Real(0));
+    if (N == 1)
+        Blas<Real>::gemv(CblasRowMajor, flag(a_transposed), a_rows, a_columns, 1, a, a_columns, b, 1, 1, c, 1);
+    else if (M == 1)
+        Blas<Real>::gemv(CblasRowMajor, flag(!b_transposed), b_rows, b_columns, 1, b, b_columns, a, 1, 1, c, 1);
+    else
+        Blas<Real>::ger(CblasRowMajor, M, N, 1, a, 1, b, 1, c, N);
 }
 
 std::string blas_kernel() { return openblas_get_corename(); }

@@ -616,10 +616,10 @@ void masked_softmax_row(const Real* x, const bool* visible, std::size_t n, Real*
     const bool holes = find(end, last, true) != last;
     if (holes)
         for (end = last; !end[-1];) --end;
-    const std::size_t first = std::size_t(begin - visible), count = std::size_t(end - begin);
     std::fill(y, y + n, Real(0));
-    if (!holes && count > 0) softmax_row(x + first, count, y + first, exponentials);
-    if (!holes) return;
+    const std::size_t first = std::size_t(begin - visible), count = std::size_t(end - begin);
+    if (count == 0) return;
+    if (!holes) return softmax_row(x + first, count, y + first, exponentials);
     for (std::size_t j = first; j < first + count; ++j) y[j] = visible[j] ? x[j] : -infinity;
     softmax_row(y + first, count, y + first, exponentials);
     for (std::size_t j = first; j < first + count; ++j)

@@ -24,9 +24,12 @@ static Array matrix(std::size_t rows, std::size_t columns, Op op, unsigned seed)
 TEST_CASE("A product is the sum of products, however its operands lie") {
     const Op op_a = GENERATE(Op::plain, Op::transposed), op_b = GENERATE(Op::plain, Op::transposed);
     for (const auto& [m, n, k] :
-         std::vector<std::array<std::size_t, 3>>{{1, 1, 1}, {2, 3, 4}, {5, 1, 7}, {1, 6, 3}, {33, 17, 65}}) {
+         std::vector<std::array<std::size_t, 3>>{{1, 1, 1}, {2, 3, 4}, {5, 1, 7}, {1, 6, 3}, {4, 5, 1}, {33, 17, 65}}) {
         const Array a = matrix(m, k, op_a, 1), b = matrix(k, n, op_b, 2), c = by_definition(a, op_a, b, op_b, m, n, k);
         CHECK(close(product(a, op_a, b, op_b), c));
+        Array fresh = filled({m, n}, std::numeric_limits<Real>::quiet_NaN());  // what was there does not matter
+        gemm(a, op_a, b, op_b, {fresh, false});
+        CHECK(close(fresh, c));
         Array sum = filled({m, n}, 1);
         gemm(a, op_a, b, op_b, {sum, true});
         CHECK(close(sum, c + 1));
