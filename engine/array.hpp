@@ -49,7 +49,7 @@ public:
     using const_reverse_iterator = std::reverse_iterator<const T*>;
     using allocator_type = std::allocator<T>;
 
-    SmallVector() {}  // not `= default`: items_ stay uninitialised
+    SmallVector() = default;
     explicit SmallVector(size_type n, T value = T()) {
         resize(n);
         std::fill(begin(), end(), value);
@@ -99,7 +99,7 @@ public:
 
 private:
     size_type size_ = 0;
-    T items_[N];
+    T items_[N] = {};
 };
 
 // What is alive on this thread: value cells and bytes of array memory. Tests and lessons read it to see that nothing

@@ -11,7 +11,6 @@
 #pragma once
 #include "broadcast.hpp"
 #include "expression.hpp"
-#include "kernels.hpp"
 #include "tape.hpp"
 
 namespace lookback {

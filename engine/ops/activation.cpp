@@ -1,5 +1,6 @@
 #include "activation.hpp"
 #include <numbers>
+#include "engine/kernels.hpp"
 #include "engine/pullback.hpp"
 
 namespace lookback {

@@ -1,6 +1,6 @@
 #include "linear.hpp"
-#include "../blas.hpp"
-#include "../pullback.hpp"
+#include "engine/blas.hpp"
+#include "engine/pullback.hpp"
 
 namespace lookback {
 

@@ -1,6 +1,6 @@
 // Matrix products. Leading axes are batches and broadcast; transposes are flags of BLAS, never copies.
 #pragma once
-#include "../tape.hpp"
+#include "engine/tape.hpp"
 
 namespace lookback {
 

@@ -1,5 +1,6 @@
 #include "movement.hpp"
 #include <numeric>
+#include "engine/kernels.hpp"
 #include "engine/pullback.hpp"
 
 namespace lookback {

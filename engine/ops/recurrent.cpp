@@ -1,5 +1,6 @@
 #include "recurrent.hpp"
 #include "engine/blas.hpp"
+#include "engine/kernels.hpp"
 #include "engine/pullback.hpp"
 
 namespace lookback {

@@ -1,4 +1,5 @@
 #include "regularise.hpp"
+#include "engine/kernels.hpp"
 #include "engine/pullback.hpp"
 
 namespace lookback {

@@ -1,5 +1,6 @@
 #include "softmax.hpp"
-#include "../pullback.hpp"
+#include "engine/kernels.hpp"
+#include "engine/pullback.hpp"
 
 namespace lookback {
 

@@ -1,8 +1,8 @@
 // Softmax and the losses. The axis is always named: a softmax over queries instead of keys trains too, and is wrong.
 // Every loss is a mean unless told otherwise, demands equal shapes instead of broadcasting, and sums in double.
 #pragma once
-#include "../indices.hpp"
-#include "../tape.hpp"
+#include "engine/indices.hpp"
+#include "engine/tape.hpp"
 
 namespace lookback {
 
