@@ -9,6 +9,7 @@
 #include <set>
 #include <sstream>
 #include "blas.hpp"
+#include "expression.hpp"
 #include "kernels.hpp"
 
 namespace lookback {
@@ -443,7 +444,7 @@ Trace read_trace(const std::filesystem::path& path) {
     std::ifstream file(path, std::ios::binary);
     std::ostringstream text;
     text << file.rdbuf();
-    if (!file || text.bad()) file_error(path, "read", errno);
+    if (!file || (text.fail() && errno)) file_error(path, "read", errno);
     try {
         return parse_trace(std::move(text).str());
     } catch (const ValueError& e) {
@@ -476,13 +477,11 @@ std::vector<double> numbers(const Array& x) { return {x.data(), x.data() + x.siz
 
 std::optional<Trace::Graph> trace_graph(const Tensor& root, const Shared& seed, std::size_t most) {
     const Tape& tape = root.tape();
-    if (!root.is_constant() && std::size_t(root.id()) + 1 > most) return {};
+    tape.check("trace_graph", root);
+    if (root.is_constant()) fail<TapeError>("trace_graph", "the root is a constant: no leaf or parameter leads to it");
+    if (std::size_t(root.id()) + 1 > most) return {};
 
     Trace::Graph graph;
-    const Gradients gradients =
-        tape.backward(root, {}, {.keep = Keep::all, .seed = seed, .observer = [&](const Contribution& c) {
-                                     graph.edges.push_back({c.from, c.record, c.input, norm(c.x_bar)});
-                                 }});
     for (Id id = 0; id <= root.id(); ++id) {
         const Record& record = tape[id];
         Trace::Graph::Record& r = graph.records.emplace_back();
@@ -494,9 +493,24 @@ std::optional<Trace::Graph> trace_graph(const Tensor& root, const Shared& seed, 
             r.inputs.push_back(edge.from == Tensor::constant ? Trace::Graph::constant : std::int64_t(edge.from));
             if (edge.saved && edge.from != Tensor::constant) graph.records[edge.from].norm = norm(*edge.saved);
         }
-        const Tensor handle(root.owner(), id, record.epoch, {});
-        if (gradients.reached(handle)) r.bar_norm = norm(gradients[handle]);
     }
+
+    // Keep::all would hold every cotangent at once. Here one is held from its first contribution to its last.
+    std::map<Id, Array> bars;
+    const auto complete = [&](Id down_to) {
+        for (auto at = bars.lower_bound(down_to); at != bars.end(); at = bars.erase(at))
+            graph.records[at->first].bar_norm = norm(at->second);
+    };
+    const auto watch = [&](const Contribution& c) {
+        complete(c.record);  // consumers run from high to low
+        graph.edges.push_back({c.from, c.record, c.input, norm(c.x_bar)});
+        const auto [bar, is_first] = bars.try_emplace(c.from, c.x_bar);
+        if (!is_first) xt::noalias(bar->second) += c.x_bar;
+    };
+    const Tensor lowest(root.owner(), 0, tape[0].epoch, filled(tape[0].shape, 0));
+    tape.backward(root, {lowest}, {.keep = Keep::wanted, .seed = seed, .observer = watch});
+    complete(0);
+    graph.records[root.id()].bar_norm = seed ? norm(*seed) : 1;
     return graph;
 }
 
