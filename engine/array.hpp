@@ -207,6 +207,9 @@ std::string text(const Shape& shape);  // "(2,3)", "()" for a scalar
 std::size_t checked_size(const std::string& op,
                          const Shape& shape);  // the number of elements; too many is a ShapeError
 
+double sum_of_squares(const Array& x);  // in double, as all sums
+double norm(const Array& x);            // √Σ x²: ‖∂L/∂h_t‖ is norm(g[h[t]])
+
 // A counted handle to an Array that many may read and only a sole owner may edit (edit() copies if there are others).
 // The count is not atomic: a tape and everything recorded on it belong to one thread.
 class Shared {

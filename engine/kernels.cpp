@@ -17,6 +17,7 @@ double sum_of_squares(const Array& x) {
     const Real* p = x.data();
     return sum_of(x.size(), [p](std::size_t i) { return double(p[i]) * double(p[i]); });
 }
+double norm(const Array& x) { return std::sqrt(sum_of_squares(x)); }
 
 // ---- arithmetic, activation and reduce
 

@@ -33,9 +33,6 @@ template <class Term> double sum_of(std::size_t n, Term term) {
         n, 0.0, [&](std::size_t i) { return double(term(i)); }, [](double a, double b) { return a + b; });
 }
 
-double sum_of_squares(const Array& x);
-inline double norm(const Array& x) { return std::sqrt(sum_of_squares(x)); }
-
 // ---- arithmetic, activation and reduce
 
 // The chain rule, ȳ ⊙ slope, of an elementwise op. Where ȳ is 0 it is 0 whatever the slope, so that infinities and NaN

@@ -1,0 +1,10 @@
+# Runs PROGRAM, made of README's first C++ block, and compares what it prints with the block of text behind it.
+execute_process(COMMAND ${PROGRAM} OUTPUT_VARIABLE printed RESULT_VARIABLE code)
+if(NOT code EQUAL 0)
+    message(FATAL_ERROR "README's program ends with ${code}")
+endif()
+file(READ ${README} readme)
+string(REGEX MATCH "```text\n([^`]*)```" block "${readme}")
+if(NOT printed STREQUAL CMAKE_MATCH_1)
+    message(FATAL_ERROR "README says\n${CMAKE_MATCH_1}but its program prints\n${printed}")
+endif()
