@@ -67,7 +67,7 @@ Sequence<Cell> unroll(const Cell& cell, const Tensor& x, const typename Cell::St
 
     Sequence<Cell> y{x.tape().constant(filled({B, 0, H}, 0)), std::vector<typename Cell::State>(T), start};
     if (T == 0) return y;
-    std::vector<Tensor> a = unbind(cell.project(permute(visible.zeroed(x), {1, 0, 2})), 0);  // time first: T blocks
+    std::vector<Tensor> a = unbind(cell.project(visible.zeroed(x)), 1);  // T of (B,nH)
     for (std::size_t k = 0; k < T; ++k) {
         const std::size_t t = options.direction == Direction::forward ? k : T - 1 - k;
         if (options.window && k && k % options.window == 0) y.last = y.last.map(detach);

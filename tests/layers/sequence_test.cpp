@@ -294,7 +294,7 @@ TEST_CASE("what does not fit an unrolling is an error that says what does") {
         unroll(gru, of({4, 5, 2}), gru.start(tape, 4), {.visible = Mask({5, 4}, std::vector<bool>(20))}), ShapeError,
         Message("[unroll] a mask (5,4) for x (4,5,2): (B,T) or (B,1,T) is wanted"));
     CHECK_THROWS_MATCHES(unroll(gru, of({4, 5, 3}), gru.start(tape, 4)), ShapeError,
-                         Message("[GRU] x (5,4,3) does not match W (2,9)"));
+                         Message("[GRU] x (4,5,3) does not match W (2,9)"));
 }
 
 TEMPLATE_TEST_CASE("layers run over each other's outputs, both directions side by side", "", RNN, LSTM, GRU) {
