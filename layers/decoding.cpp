@@ -13,7 +13,7 @@ Tensor rows_of(const Tensor& x, const std::vector<std::size_t>& rows) {
     Shape shape = x.shape();
     const std::size_t B = shape[0], inner = B ? x.size() / B : 0;
     shape[0] = rows.size();
-    return reshape(embedding(reshape(x, {B, inner}), Indices(Ids(rows.begin(), rows.end()))), shape);
+    return reshape(embedding(reshape(x, {B, inner}), Indices({rows.size()}, Ids(rows.begin(), rows.end()))), shape);
 }
 
 Mask rows_of(const Mask& mask, const std::vector<std::size_t>& rows) {

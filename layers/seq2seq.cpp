@@ -174,7 +174,7 @@ Seq2SeqDecoding::Seq2SeqDecoding(const Seq2Seq& model, const Padded& source_ids)
 }
 
 Decoding::Next Seq2SeqDecoding::step(const Ids& previous) {
-    const Tensor y = model_.target(tape_, Indices(previous));
+    const Tensor y = model_.target(tape_, Indices({previous.size()}, previous));
     return std::visit(
         [&](const auto& d) {
             const DecoderStep step = d.step(d.project(y), state_, memory_);
