@@ -274,8 +274,9 @@ static LanguageModel::Output run(const LanguageModel& model, Tape& tape, const I
                                  const std::optional<Mask>& visible, Mode mode) {
     const std::size_t before = past.empty() || !past[0] ? 0 : past[0]->length();
     const Tensor x = begin("LanguageModel", tape, model.embedding, model.position, model.dropout, ids, before, mode);
-    const Mask order = causal(x.shape(1), before + x.shape(1), Align::end);
-    const Encoder::Output out = model.blocks.next(x, past, visible ? order & *visible : order, mode);
+    Mask sees = causal(x.shape(1), before + x.shape(1), Align::end);
+    if (visible) sees = sees & over_batch("LanguageModel", *visible, {x.shape(0), x.shape(1), before + x.shape(1)});
+    const Encoder::Output out = model.blocks.next(x, past, sees, mode);
     return {model.embedding.scores(out.y), out.weights};
 }
 

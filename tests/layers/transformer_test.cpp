@@ -208,6 +208,20 @@ TEST_CASE("a language model decodes token by token as at once", "[layers][transf
     }
 }
 
+TEST_CASE("a language model's padding is hidden beside what is later", "[layers][transformer]") {
+    Generator generator(15);
+    const LanguageModel model(7, generator, small());
+    Tape tape;
+    const Indices text({2, 4}, {1, 2, 3, 4, 5, 6, 0, 0});
+    const auto [logits, weights] = model(tape, text, padding({4, 2}, 4));
+    for (const Tensor& w : weights)
+        for (std::size_t b = 0; b < 2; ++b)
+            for (std::size_t i = 0; i < 4; ++i)
+                for (std::size_t j = 0; j < 4; ++j) CHECK((w.value()(b, 0, i, j) > 0) == (j <= i && (b == 0 || j < 2)));
+    CHECK(close(slice(slice(logits, 0, 1, 2), 1, 0, 2).value(), model(tape, Indices({1, 2}, {5, 6})).logits.value(),
+                1e-12, 1e-12));
+}
+
 TEST_CASE("a copied past is a branch of its own", "[layers][transformer]") {
     Generator generator(9);
     const LanguageModel model(7, generator, small());
@@ -300,6 +314,9 @@ TEST_CASE("Transformers refuse what doesn't fit", "[layers][transformer]") {
     options.dropout = 2;
     CHECK_THROWS_AS(Encoder(generator, options), ValueError);
     CHECK_THROWS_AS(Transformer(0, 4, generator, small()), ValueError);
+    const LanguageModel language(4, generator, small());
+    CHECK_THROWS_WITH(language(tape, good, padding({1}, 3)),
+                      "[LanguageModel] a mask must be (T_q,T_k) or (B,T_q,T_k): (1,1,3) over scores (1,2,2)");
     const Encoder encoder(generator, small());
     CHECK_THROWS_WITH(encoder(tape.leaf(filled({1, 2, 5}, 1))), "[EncoderBlock] x (1,2,5) does not match W_q (6,6)");
     const Decoder decoder(generator, small());
