@@ -14,7 +14,7 @@ class Indices {
 public:
     Indices() : Indices(Shape{0}, {}) {}
     Indices(std::initializer_list<std::int64_t> values) : Indices(Shape{values.size()}, values) {}
-    explicit Indices(std::vector<std::int64_t> values) : Indices(Shape{values.size()}, std::move(values)) {}
+    explicit Indices(const std::vector<std::int64_t>& values) : Indices(Shape{values.size()}, values) {}
     Indices(const Shape& shape, std::vector<std::int64_t> values);
 
     const Shape& shape() const { return shape_; }

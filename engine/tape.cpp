@@ -241,7 +241,7 @@ Gradients Tape::backward(const Tensor& root, std::span<const Tensor> wanted, con
     bars.back() = options.seed ? options.seed : Shared(filled(root.shape(), 1));
 
     Vector<Shared> several;
-    for (Id id = root.id() + 1; id-- > low;) {
+    for (Id id = root.id(); id > low; --id) {  // nothing below `low` is needed, so neither is its own pullback
         const Record& r = records_[id];
         if (!r.pullback) continue;  // a leaf, or a higher sibling: the lowest speaks for it
         const std::size_t outputs = std::min<std::size_t>(r.outputs, root.id() - id + 1);

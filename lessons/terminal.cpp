@@ -73,7 +73,8 @@ std::string repeat(std::string_view part, std::size_t times) {
 
 std::string bar(double fraction, std::size_t width) {
     static const char* const eighths[] = {"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"};
-    const auto filled = std::size_t(std::lround(std::clamp(fraction, 0.0, 1.0) * double(width) * 8));
+    const double part = fraction > 0 ? std::min(fraction, 1.0) : 0;  // NaN: none
+    const auto filled = std::size_t(std::lround(part * double(width) * 8));
     const std::size_t used = filled / 8 + (filled % 8 != 0);
     return repeat("█", filled / 8) + eighths[filled % 8] + std::string(width - used, ' ');
 }
