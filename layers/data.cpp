@@ -123,7 +123,7 @@ std::string Alphabet::text() const {
 Alphabet Alphabet::from_text(std::string_view text) {
     Alphabet alphabet;
     alphabet.tokens_ = {"⟨pad⟩", "⟨begin⟩", "⟨end⟩"};
-    for (std::size_t at = 0; at < text.size() || at == 0;) {
+    for (std::size_t at = 0; at <= text.size();) {
         const std::size_t tab = std::min(text.find('\t', at), text.size());
         alphabet.add(std::string(text.substr(at, tab - at)));
         at = tab + 1;

@@ -99,7 +99,7 @@ Task make_task(const std::string& name, Generator& generator) {
                       : text_task(name, Translator::Written::words, {.embedding = 32, .hidden = 96, .attention = 64},
                                   generator);
     task.bound = dates ? 0.98 : 0.5;
-    task.updates = dates ? 1000 : 2500;
+    task.updates = dates ? 600 : 2500;
     task.rate = dates ? 4e-3 : 3e-3;
     return task;
 }
@@ -212,7 +212,9 @@ int main(int argc, char** argv) try {
             shares.push_back(run.exact);
             times.push_back(run.seconds);
             if (!checkpoint.empty() && task.translator)
-                task.translator->save(checkpoint, {{"task", name}, {"seed", std::to_string(s)}});
+                task.translator->save(
+                    checkpoint,
+                    {{"task", name}, {"seed", std::to_string(s)}, {"held-out exact", std::to_string(run.exact)}});
         }
         const auto median = [](std::vector<double> x) { return std::sort(x.begin(), x.end()), x[x.size() / 2]; };
         if (all) report(name + ", median", {median(shares), median(times)}, bound);

@@ -26,10 +26,20 @@ Seq2Seq make(DecoderKind kind, std::uint64_t seed = 1) {
 
 const std::vector<Ids> sources{{3, 5, 8, 4}, {6, 7}, {4, 4, 5}}, targets{{3, 4}, {5, 6, 3, 3}, {6}};
 
-Array log_probabilities(const Seq2Seq& model, const std::vector<Ids>& x, const std::vector<Ids>& y) {
+// As teacher_forcing, for answers of models so untrained that they write marks.
+Shifted forced(const Ids& answer) {
+    std::vector<Ids> marked{{Alphabet::begin}};
+    marked[0].insert(marked[0].end(), answer.begin(), answer.end());
+    marked[0].push_back(Alphabet::end);
+    return shifted(marked);
+}
+
+Array log_probabilities(const Seq2Seq& model, const Ids& x, const Ids& y) {
     Tape tape;
-    const Shifted s = teacher_forcing(y);
-    return (-cross_entropy(model(tape, padded(x), s.inputs).logits, s.targets, {.reduction = Reduction::none})).value();
+    const Shifted s = forced(y);
+    return (-cross_entropy(model(tape, padded(std::vector<Ids>{x}), s.inputs).logits, s.targets,
+                           {.reduction = Reduction::none}))
+        .value();
 }
 
 // The same sources with longer rows, filled with another token.
@@ -192,7 +202,7 @@ TEST_CASE("what decoding says of its answer is what teacher forcing says of the 
             Seq2SeqDecoding decoding(model, padded(sources));
             const std::vector<Generated> answers = greedy(decoding, {.longest = 6});
             for (std::size_t b = 0; b < sources.size(); ++b) {
-                const Array p = log_probabilities(model, {sources[b]}, {answers[b].ids});
+                const Array p = log_probabilities(model, sources[b], answers[b].ids);
                 double expected = 0;
                 for (std::size_t t = 0; t < answers[b].ids.size() + answers[b].ended; ++t) expected += double(p(0, t));
                 CHECK(close(answers[b].log_probability, expected, 1e-10, 1e-10));
@@ -201,7 +211,7 @@ TEST_CASE("what decoding says of its answer is what teacher forcing says of the 
                 CHECK(greedy(alone, {.longest = 6})[0].ids == answers[b].ids);
                 for (const Generated& g :
                      beam_search(beam, {.width = 3, .length_penalty = 0, .decode = {.longest = 6}})) {
-                    const Array q = log_probabilities(model, {sources[b]}, {g.ids});
+                    const Array q = log_probabilities(model, sources[b], g.ids);
                     double total = 0;
                     for (std::size_t t = 0; t < g.ids.size() + g.ended; ++t) total += double(q(0, t));
                     CHECK(close(g.log_probability, total, 1e-10, 1e-10));
@@ -222,14 +232,14 @@ TEST_CASE("a Transformer decodes with its cache what it says of the whole") {
         REQUIRE(beam.size() == 3);
         for (const Generated& g : beam) {
             Tape tape;
-            const Shifted s = teacher_forcing(std::vector<Ids>{g.ids});
+            const Shifted s = forced(g.ids);
             const Array p =
                 cross_entropy(model(tape, x.ids, s.inputs).logits, s.targets, {.reduction = Reduction::none}).value();
             double expected = 0;
             for (std::size_t t = 0; t < g.ids.size() + g.ended; ++t) expected -= double(p(0, t));
             CHECK(close(g.log_probability, expected, 1e-10, 1e-10));
             REQUIRE(g.weights.size() == g.ids.size());
-            CHECK(g.weights[0].shape() == Shape{sources[b].size()});
+            for (const Array& weights : g.weights) CHECK(weights.shape() == Shape{sources[b].size()});
         }
         TransformerDecoding alone(model, x);
         CHECK(greedy(together, {.longest = 6})[b].ids == greedy(alone, {.longest = 6})[0].ids);
