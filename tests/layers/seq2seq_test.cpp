@@ -287,7 +287,7 @@ TEST_CASE("shapes and ids that do not fit are errors that name the model") {
     CHECK_THROWS_WITH(model(tape, x, Indices({2, 1}, {1, 1})), contains("[Seq2Seq] inputs") && contains("(2,1)"));
     CHECK_THROWS_WITH(model(tape, x, Indices({3, 0}, {})), contains("[Seq2Seq] inputs"));
     CHECK_THROWS_WITH(model(tape, x, Indices{1, 1, 1}), contains("[Seq2Seq] inputs"));
-    CHECK_THROWS_WITH(model(tape, {x.ids, {1, 2}}, Indices({3, 1}, {1, 1, 1})), contains("[Seq2Seq] source ids"));
+    CHECK_THROWS_WITH(model.encode(tape, {x.ids, {1, 2}}), contains("[Seq2Seq] source ids") && contains("(3,4)"));
     CHECK_THROWS_AS(model(tape, {x.ids, {9, 9, 9}}, Indices({3, 1}, {1, 1, 1})), ShapeError);
     CHECK_THROWS_AS(model(tape, x, Indices({3, 1}, {1, 1, 7})), IndexError);
     CHECK_THROWS_AS(model(tape, padded(std::vector<Ids>{{9}}), Indices({1, 1}, {1})), IndexError);
