@@ -99,7 +99,7 @@ Task make_task(const std::string& name, Generator& generator) {
                       : text_task(name, Translator::Written::words, {.embedding = 32, .hidden = 96, .attention = 64},
                                   generator);
     task.bound = dates ? 0.98 : 0.5;
-    task.updates = dates ? 600 : 2500;
+    task.updates = dates ? 600 : 1200;
     task.rate = dates ? 4e-3 : 3e-3;
     return task;
 }
