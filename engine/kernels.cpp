@@ -35,7 +35,8 @@ static void fold(const Layout& at, T start, Term term, Join join, Put put) {
     const std::size_t n = at.n, inner = at.inner;
     if (inner == 1) {
         for (std::size_t o = 0; o < at.outer; ++o)
-            put(o, lanes(n, start, [&](std::size_t j) { return T(term(o * n + j, o)); }, join));
+            put(o, lanes(
+                       n, start, [&](std::size_t j) { return T(term(o * n + j, o)); }, join));
         return;
     }
     constexpr std::size_t width = 64;  // columns at a time: their results stay in the cache
@@ -57,7 +58,8 @@ static auto into(Array& y) {
     return [p = y.data()](std::size_t r, auto value) { p[r] = Real(value); };
 }
 template <class Term, class Put> static void fold_sum(const Layout& at, Term term, Put put) {
-    fold(at, 0.0, term, [](double a, double b) { return a + b; }, put);
+    fold(
+        at, 0.0, term, [](double a, double b) { return a + b; }, put);
 }
 
 // x̄ (+)= f(place in x, place in y).
@@ -92,7 +94,8 @@ void repeat_along(const Array& y_bar, const Layout& at, double factor, Target x_
 
 Array prod_along(const Array& x, const Layout& at, const Shape& shape) {
     Array y = Array::from_shape(shape);
-    fold(at, 1.0, elements(x), [](double a, double b) { return a * b; }, into(y));
+    fold(
+        at, 1.0, elements(x), [](double a, double b) { return a * b; }, into(y));
     return y;
 }
 
@@ -116,9 +119,14 @@ void prod_pullback(const Array& x, const Array& y_bar, const Layout& at, Target 
 }
 
 // `beats` is > or <. NaN beats all.
-template <class Beats> static Array best_along(const Array& x, const Layout& at, const Shape& shape, Real worst, Beats beats) {
+template <class Beats>
+static Array best_along(const Array& x, const Layout& at, const Shape& shape, Real worst, Beats beats) {
     Array y = Array::from_shape(shape);
-    fold(at, worst, elements(x), [=](Real best, Real v) { return beats(v, best) || v != v ? v : best; }, into(y));
+    const auto better = [=](Real best, Real v) {
+        const Real number = beats(v, best) ? v : best;
+        return v != v ? v : number;
+    };
+    fold(at, worst, elements(x), better, into(y));
     return y;
 }
 Array max_along(const Array& x, const Layout& at, const Shape& shape) {
@@ -140,9 +148,8 @@ void winners_pullback(const Array& x, const Array& y, const Array& y_bar, const 
 // e^(x − top), and 1 where both are the same infinity.
 static Array shifted_exp(const Array& x, const Array& top, const Layout& at) {
     Array e = Array::from_shape(x.shape());
-    unfold(at, {e, false}, [p = x.data(), q = top.data()](std::size_t k, std::size_t r) {
-        return p[k] == q[r] ? 0 : p[k] - q[r];
-    });
+    unfold(at, {e, false},
+           [p = x.data(), q = top.data()](std::size_t k, std::size_t r) { return p[k] == q[r] ? 0 : p[k] - q[r]; });
     xt::noalias(e) = xt::exp(e);
     return e;
 }
@@ -156,28 +163,32 @@ Array logsumexp_along(const Array& x, const Layout& at, const Shape& shape) {
 
 void logsumexp_pullback(const Array& x, const Array& y, const Array& y_bar, const Layout& at, Target x_bar) {
     const Array e = shifted_exp(x, y, at);  // sums to 1, or to the number of infinities
-    const Array sum = sum_along(e, at, y.shape());
-    unfold(at, x_bar, [&](std::size_t k, std::size_t r) {
-        const Real g = y_bar.data()[r];
-        return g == 0 || y.data()[r] == -std::numeric_limits<Real>::infinity() ? 0 : g * (e.data()[k] / sum.data()[r]);
+    Array share = Array::from_shape(y.shape());
+    fold_sum(at, elements(e), [&](std::size_t r, double sum) {
+        const bool none = y_bar.data()[r] == 0 || y.data()[r] == -std::numeric_limits<Real>::infinity();
+        share.data()[r] = none ? 0 : Real(y_bar.data()[r] / sum);
     });
+    unfold(at, x_bar,
+           [p = e.data(), q = share.data()](std::size_t k, std::size_t r) { return q[r] == 0 ? 0 : q[r] * p[k]; });
 }
 
 Array norm_along(const Array& x, const Layout& at, const Shape& shape) {
     Array y = Array::from_shape(shape);
     const Real* p = x.data();
-    // Squares overflow above 1e154 and vanish below 1e-162: measured in units of the largest (a power of 2, so exact).
     fold(
         at, Real(0), [p](std::size_t k, std::size_t) { return std::abs(p[k]); },
-        [](Real best, Real v) { return v > best || v != v ? v : best; }, into(y));
-    Vector<double> unit(y.size());
-    for (std::size_t r = 0; r < unit.size(); ++r) {
+        [](Real best, Real v) { return v > best ? v : best; }, into(y));
+    // Squares overflow above 1e154 and vanish below 1e-162: so the largest is brought near 1, exactly, by a power of 2.
+    Vector<double> scale(y.size());
+    for (std::size_t r = 0; r < scale.size(); ++r) {
         const double largest = y.data()[r];
-        unit[r] = largest > 0 && std::isfinite(largest) ? std::exp2(std::ilogb(largest)) : 1;
+        scale[r] = largest > 0 && std::isfinite(largest) ? std::exp2(std::clamp(-std::ilogb(largest), -1000, 1000)) : 1;
     }
-    fold_sum(
-        at, [p, &unit](std::size_t k, std::size_t r) { return double(p[k]) / unit[r] * (double(p[k]) / unit[r]); },
-        [&](std::size_t r, double sum) { y.data()[r] = Real(unit[r] * std::sqrt(sum)); });
+    const auto square = [p, q = scale.data()](std::size_t k, std::size_t r) {
+        const double v = double(p[k]) * q[r];
+        return v * v;
+    };
+    fold_sum(at, square, [&](std::size_t r, double sum) { y.data()[r] = Real(std::sqrt(sum) / scale[r]); });
     return y;
 }
 
