@@ -1,5 +1,5 @@
-// One step of a recurrent cell as one record. The caller computes a = x W + b, for all times in one product if it likes;
-// U and the state are here. Each step equals its composition from other ops, which layers/ has for reading.
+// One step of a recurrent cell as one record. The caller computes a = x W + b, for all times in one product if it
+// likes; U and the state are here. Each step equals its composition from other ops, which layers/ has for reading.
 #pragma once
 #include "engine/tape.hpp"
 
