@@ -247,7 +247,10 @@ static void show_bars(Lesson& lesson, const std::vector<std::string>& tokens, co
     const std::size_t width = std::min<std::size_t>(terminal::width(), 120), cell = (width - 16) / models.size() - 1;
     const std::size_t word = width - models.size() * (cell + 1);
     std::string head = fit("", word);
-    for (const Measured& m : models) head += " " + fit(m.name, cell);
+    for (const Measured& m : models) {  // "RNN+attention" is "RNN+A" over a narrow column
+        const std::size_t at = m.name.find("attention");
+        head += " " + fit(at == std::string::npos || cell >= 14 ? m.name : m.name.substr(0, at) + "A", cell);
+    }
     lesson.line(terminal::styled(terminal::Style::dim, head));
     std::size_t last = 0;
     for (std::size_t t : shown_places(models[0].norms.size(), 32)) {
@@ -263,18 +266,19 @@ static void show_bars(Lesson& lesson, const std::vector<std::string>& tokens, co
         lesson.line(row);
     }
     lesson.say(
-        "Each column of a bar is a factor of ten; a full bar is as strong as at the last token, an empty one 10^−" +
+        "Each column of a bar is a factor of ten; a full bar is as strong as at the last token, an empty one is 10^−" +
         std::to_string(cell) + " of it or less.");
 }
 
 static void show_summary(Lesson& lesson, const std::vector<Measured>& models) {
-    lesson.line(fit("", 17) + "  decay per step    reaches back    path to the last   … to the first token");
+    lesson.line(fit("", 16) + fit_right("decay a step", 14) + fit_right("reaches back", 16) +
+                fit_right("path to the last", 18) + fit_right("to the first", 14));
     for (const Measured& m : models) {
-        const std::string percent = std::isnan(m.rate) ? "–" : sign_of(m.rate, "e^%+.4f");
-        lesson.line(fit(m.name, 17) + fit_right(percent, 16) +
+        const std::string rate = std::isnan(m.rate) ? "–" : sign_of(std::exp(m.rate), "× %.4f");
+        lesson.line(fit(m.name, 16) + fit_right(rate, 14) +
                     fit_right(std::to_string(m.reach) + (m.reach == 1 ? " token " : " tokens"), 16) +
-                    fit_right(std::to_string(m.paths.back().shortest) + " ops", 20) +
-                    fit_right(std::to_string(m.paths.front().shortest) + " ops", 21));
+                    fit_right(std::to_string(m.paths.back().shortest) + " ops", 18) +
+                    fit_right(std::to_string(m.paths.front().shortest) + " ops", 14));
     }
 }
 
@@ -405,13 +409,11 @@ int main(int argc, char** argv) {
                    " of what arrives at the context: a path of length O(1) is not a gradient of strength O(1).");
 
         if (of_rnn.steps) {
-            lesson.check("tour.product.rnn", "RNN: tape equals the product by hand", le, of_rnn.worst, 0, 1e-10,
+            lesson.check("tour.product.rnn", "RNN: tape − product by hand", le, of_rnn.worst, 0, 1e-10, "chain rule");
+            lesson.check("tour.product.lstm", "LSTM (h,c): tape − product by hand", le, of_lstm.worst, 0, 1e-10,
                          "chain rule");
-            lesson.check("tour.product.lstm", "LSTM (h,c): tape equals the product", le, of_lstm.worst, 0, 1e-10,
-                         "chain rule");
-            lesson.check("tour.product.gru", "GRU: tape equals the product by hand", le, of_gru.worst, 0, 1e-10,
-                         "chain rule");
-            lesson.check("tour.bound.rnn", "RNN: ln‖g‖ stays under Σ ln‖J‖", le, of_rnn.excess, 0, 1e-9,
+            lesson.check("tour.product.gru", "GRU: tape − product by hand", le, of_gru.worst, 0, 1e-10, "chain rule");
+            lesson.check("tour.bound.rnn", "RNN: ln‖g‖ − Σ ln‖J‖, a bound", le, of_rnn.excess, 0, 1e-9,
                          "Pascanu et al. 2013, §2.1");
             lesson.check("tour.bound.lstm", "LSTM (h,c): the same bound", le, of_lstm.excess, 0, 1e-9,
                          "Pascanu et al. 2013, §2.1");
@@ -419,26 +421,25 @@ int main(int argc, char** argv) {
                          "Pascanu et al. 2013, §2.1");
         }
         if (!std::isnan(rnn_rate))
-            lesson.check("tour.rate.rnn", "RNN: decay per step against ½ ln(‖J‖²/H)", target, rnn_rate, of_rnn.theory,
-                         0.1, "our own derivation");
+            lesson.check("tour.rate.rnn", "RNN: ln decay a step, ½ ln(‖J‖²/H)", target, rnn_rate, of_rnn.theory, 0.1,
+                         "our own derivation");
         const auto growth = [&](const Measured& m) {
             return double(m.paths.front().shortest) - double(m.paths.back().shortest);
         };
-        lesson.check("tour.path.rnn", "RNN: a path grows by one op a step", eq, growth(models[0]), double(T - 1), 0,
+        lesson.check("tour.path.rnn", "RNN: ops more to the first token", eq, growth(models[0]), double(T - 1), 0,
                      "counted on the tape");
-        lesson.check("tour.path.attention", "RNN+attention: path to the first − last", eq,
+        lesson.check("tour.path.attention", "RNN+attention: ops more to the first", eq,
                      double(models[3].paths.front().shortest) - double(models[3].paths[T / 2].shortest), 0, 0,
                      "counted on the tape");
-        lesson.check("tour.path.self", "Self-attention: longest − shortest path", eq,
+        lesson.check("tour.path.self", "Self-attention: ops more to the first", eq,
                      double(models[6].paths.front().shortest) - double(models[6].paths[T / 2].shortest), 0, 0,
                      "counted on the tape");
         double worst_sum = 0;
         for (std::size_t t = 0; t < T; ++t)
             worst_sum = std::max(worst_sum, std::abs(split.value[t] + split.score[t] + split.rest[t] - 1));
-        lesson.check("tour.split.sum", "Shares of value, score, recurrence: |Σ − 1|", le, worst_sum, 0, 1e-12,
-                     "linearity");
-        lesson.check("tour.uniform.value", "Equal scores: value part · T / upstream − 1", le, equal.uniform_error, 0,
-                     1e-12, "∂c/∂v_t = α_t");
+        lesson.check("tour.split.sum", "Shares of ∂L/∂h_t: |Σ − 1|", le, worst_sum, 0, 1e-12, "linearity");
+        lesson.check("tour.uniform.value", "Equal scores: value · T / upstream − 1", le, equal.uniform_error, 0, 1e-12,
+                     "∂c/∂v_t = α_t");
 
         Trace& trace = lesson.trace();
         trace.tokens = tokens;

@@ -110,7 +110,7 @@ std::string log_chart(const std::vector<Curve>& curves, const std::string& x_lab
         }
     std::string out = "  " + y_label + "\n";
     for (std::size_t r = 0; r < rows; ++r) {
-        const double v = high - (high - low) * double(r) / double(rows - 1);
+        const double v = std::round(high - (high - low) * double(r) / double(rows - 1)) + 0.0;  // + 0: no "-0"
         const bool labelled = r % 4 == 0 || r + 1 == rows;
         char label[16];
         std::snprintf(label, sizeof label, "1e%+.0f", v);

@@ -22,14 +22,14 @@ std::size_t source(std::size_t i, const Shape& batches, const Shape& own) {
 }
 
 // What to multiply: `batches` products, each of an m×k and a k×n matrix.
-struct Plan {
+struct ProductPlan {
     std::size_t m, n, k;
     Shape batches, a_batches, b_batches, c;
     std::size_t a(std::size_t i) const { return source(i, batches, a_batches) * m * k; }  // offsets of the i-th
     std::size_t b(std::size_t i) const { return source(i, batches, b_batches) * k * n; }
 };
 
-Plan plan(const char* op, Shape a, Shape b, Op op_b) {
+ProductPlan plan(const char* op, Shape a, Shape b, Op op_b) {
     const auto reject = [op, op_b, a_shape = a, b_shape = b](const char* what) {
         fail<ShapeError>(op, what + text(a_shape) + " · " + text(b_shape) + (op_b == Op::transposed ? "ᵀ" : ""));
     };
@@ -39,7 +39,7 @@ Plan plan(const char* op, Shape a, Shape b, Op op_b) {
     if (row) a.insert_at(0, 1);
     if (column) b.push_back(1);
 
-    Plan p{a[a.size() - 2], b.back(), a.back(), {}, Shape(a.begin(), a.end() - 2), Shape(b.begin(), b.end() - 2), {}};
+    ProductPlan p{a[a.size() - 2], b.back(), a.back(), {}, Shape(a.begin(), a.end() - 2), Shape(b.begin(), b.end() - 2), {}};
     std::size_t k = b[b.size() - 2];
     if (op_b == Op::transposed) std::swap(p.n, k);
     if (p.k != k) reject("inner sizes differ: ");
@@ -58,7 +58,7 @@ Plan plan(const char* op, Shape a, Shape b, Op op_b) {
     return p;
 }
 
-Array multiplied(const Plan& plan, const Array& a, const Array& b, Op op_b) {
+Array multiplied(const ProductPlan& plan, const Array& a, const Array& b, Op op_b) {
     Array c(plan.c);
     for (std::size_t i = 0; i < count(plan.batches); ++i)
         gemm(plan.m, plan.n, plan.k, a.data() + plan.a(i), Op::plain, b.data() + plan.b(i), op_b,
@@ -67,14 +67,14 @@ Array multiplied(const Plan& plan, const Array& a, const Array& b, Op op_b) {
 }
 
 // Where an operand's cotangent goes: one that was repeated is a sum, to be begun at 0.
-Target target(Cotangent x_bar, const Plan& plan, const Shape& own) {
+Target target(Cotangent x_bar, const ProductPlan& plan, const Shape& own) {
     return count(own) == count(plan.batches) ? x_bar.target() : Target{x_bar.zeroed(), true};
 }
 
 template <Op op_b> Tensor multiply(const char* op, const Tensor& left, const Tensor& right) {
     Array product = multiplied(plan(op, left.shape(), right.shape(), op_b), left.value(), right.value(), op_b);
     return record(op, {left, right}, std::move(product), saves::inputs, [](Pullback& p) {
-        const Plan q = plan(p.op(), p.x(0).shape(), p.x(1).shape(), op_b);
+        const ProductPlan q = plan(p.op(), p.x(0).shape(), p.x(1).shape(), op_b);
         const Real *a = p.x(0).data(), *b = p.x(1).data(), *c_bar = p.y_bar().data();
         const std::size_t batches = count(q.batches), mn = q.m * q.n;
         if (p.needs(0)) {
