@@ -77,7 +77,8 @@ void Optimizer::step(const Parameters& model, const Gradients& gradients) {
         if (!gradients.reached(*p)) continue;
         State& state = states_[Tensor(*p).owner()->number];
         if (state.steps++ == 0) state.m = state.v = filled(p->shape(), 0);
-        p->edit([&](Array& w) { update(w, gradients[*p], state, rate); });
+        const Array& g = gradients[*p];
+        p->edit([&](Array& w) { update(w, g, state, rate); });
     }
 }
 

@@ -173,8 +173,9 @@ TEST_CASE("the loss falls along the gradient of every parameter as central diffe
         Tape tape;
         const Gradients gradients = tape.backward(model.loss(tape, padded(sources), s));
         Generator generator(2);
-        for (const auto& [path, p] : Parameters(model)) {
-            INFO(path);
+        for (const Parameters::Entry& entry : Parameters(model)) {
+            INFO(entry.path);
+            Parameter* const p = entry.parameter;
             CHECK(gradients.reached(*p));
             // In a random direction: all entries at once.
             const Array direction = generator.normal(p->shape());
