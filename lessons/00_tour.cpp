@@ -33,11 +33,11 @@ static const char* const passage =
     "particular to interest me on shore, I thought I would sail about a little and see the watery part of the world.";
 
 static constexpr double tiny = 1e-290;  // below, doubles lose digits: what is compared or fitted stays above
-static constexpr std::size_t E = 16, H = 32;
+static constexpr std::size_t E = 16;
 
 struct Problem {
     std::vector<Array> x;  // (1,E) each: the embedded tokens before the last
-    std::size_t vocabulary;
+    std::size_t vocabulary, hidden;
     std::int64_t target;
     std::uint64_t seed;
 };
@@ -99,7 +99,7 @@ std::vector<typename Cell::State> states_of(Tape& tape, const Cell& cell, const 
 }
 
 static Tensor loss_of(const Tensor& feature, const Problem& problem, Generator& generator) {
-    const Linear output(H, problem.vocabulary, generator);
+    const Linear output(problem.hidden, problem.vocabulary, generator);
     return cross_entropy(output(feature), Indices{problem.target});
 }
 
@@ -178,6 +178,7 @@ Measured with_attention(std::string name, char letter, const Cell& cell, const P
 static Measured self_attention(const Problem& problem) {
     Tape tape;
     Generator generator(problem.seed + 2);
+    const std::size_t H = problem.hidden;
     const Linear q(E, H, generator), k(E, H, generator), v(E, H, generator);
     std::vector<Tensor> x;
     for (const Array& word : problem.x) x.push_back(tape.leaf(word));
@@ -300,11 +301,12 @@ int main(int argc, char** argv) {
     Lesson lesson("00_tour", "Gradients look back through time; attention looks back over the source.");
     std::string text, file;
     bool characters = false;
-    std::int64_t most = 100'000;
+    std::int64_t most = 100'000, hidden = 32;
     double forget_bias = 1;
     lesson.option("--text", text, "your own sentence instead of the shipped passage");
     lesson.option("--file", file, "a text file (UTF-8) instead");
     lesson.option("--chars", characters, "characters as tokens, not words");
+    lesson.option("--hidden", hidden, 1, 1024, "hidden size H");
     lesson.option("--forget-bias", forget_bias, "b_f of the LSTM");
     lesson.option("--max-tokens", most, 2, 1'000'000, "leave out what comes after so many");
 
@@ -321,9 +323,10 @@ int main(int argc, char** argv) {
         const Vocabulary vocabulary(tokens);
         const std::size_t T = tokens.size() - 1;
 
+        const auto H = std::size_t(hidden);
         Generator generator(lesson.seed());
         const Embedding embedding(vocabulary.words.size(), E, generator);
-        Problem problem{{}, vocabulary.words.size(), vocabulary.ids.back(), lesson.seed()};
+        Problem problem{{}, vocabulary.words.size(), H, vocabulary.ids.back(), lesson.seed()};
         for (std::size_t t = 0; t < T; ++t) {
             const Real* row = embedding.table.value().data() + std::size_t(vocabulary.ids[t]) * E;
             Array x = Array::from_shape({1, E});
@@ -337,7 +340,7 @@ int main(int argc, char** argv) {
 
         lesson.say("From " + std::to_string(T) + " tokens the next one is predicted: “" +
                    terminal::printable(tokens.back()) + "”. " + std::to_string(vocabulary.words.size()) +
-                   " different tokens, embedding 16, hidden size 32, fresh weights (seed " +
+                   " different tokens, embedding 16, hidden size " + std::to_string(H) + ", fresh weights (seed " +
                    std::to_string(lesson.seed()) + "), forget bias " + sign_of(forget_bias, "%g") + "." +
                    (found > tokens.size() ? " Of " + std::to_string(found) + " tokens the first " +
                                                 std::to_string(tokens.size()) + " are used."
@@ -443,7 +446,7 @@ int main(int argc, char** argv) {
 
         Trace& trace = lesson.trace();
         trace.tokens = tokens;
-        trace.config["embedding"] = std::int64_t(E), trace.config["hidden"] = std::int64_t(H),
+        trace.config["embedding"] = std::int64_t(E), trace.config["hidden"] = hidden,
         trace.config["forget_bias"] = forget_bias;
         trace.config["tokens_are"] = std::string(characters ? "characters" : "words");
         for (const Measured& m : models) {

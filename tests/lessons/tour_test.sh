@@ -48,6 +48,8 @@ works 'right-to-left override' --text "$(printf 'abc \xe2\x80\xae def ghi')"
 works 'a very long word' --text "see $(printf 'x%.0s' {1..500}) end of it"
 works 'another seed' --seed 123456789
 works 'forget bias' --forget-bias -3
+works 'one hidden unit' --hidden 1
+works 'many hidden units' --hidden 100 --text 'a few words are enough here'
 seq 1 300 | tr '\n' ' ' >300.txt
 works '300 tokens' --file 300.txt
 seq 1 10000 | awk '{ printf "w%d ", $1 % 97 }' >10000.txt
@@ -71,6 +73,7 @@ refuses 'two texts' 'two texts' --text 'a b c' --file 300.txt
 refuses 'an unknown flag' '--nonsense' --nonsense
 refuses 'a seed that is no number' '--seed' --seed seven
 refuses 'a negative seed' '--seed' --seed -1
+refuses 'no hidden units' '--hidden' --hidden 0
 refuses 'a bias that is not finite' '--forget-bias' --forget-bias nan
 refuses 'a trace where none can be' 'trace' --trace /proc/none/trace.json
 refuses 'a file name that steers the terminal' 'no such file' --file "$(printf 'x\x1b[2J')"
