@@ -17,6 +17,7 @@
 #include "layers/lstm.hpp"
 #include "layers/rnn.hpp"
 #include "lessons/by_hand.hpp"
+#include "lessons/date.hpp"
 #include "lessons/lesson.hpp"
 #include "lessons/terminal.hpp"
 #include "lessons/tokens.hpp"
@@ -299,18 +300,20 @@ static std::vector<double> range(std::size_t n) {
 
 int main(int argc, char** argv) {
     Lesson lesson("00_tour", "Gradients look back through time; attention looks back over the source.");
-    std::string text, file;
+    std::string text, file, date;
     bool characters = false;
     std::int64_t most = 100'000, hidden = 32;
     double forget_bias = 1;
     lesson.option("--text", text, "your own sentence instead of the shipped passage");
     lesson.option("--file", file, "a text file (UTF-8) instead");
     lesson.option("--chars", characters, "characters as tokens, not words");
+    lesson.option("--date", date, "instead: a date in words, for a trained model to write as 1953-03-15");
     lesson.option("--hidden", hidden, 1, 1024, "hidden size H");
     lesson.option("--forget-bias", forget_bias, "b_f of the LSTM");
     lesson.option("--max-tokens", most, 2, 1'000'000, "leave out what comes after so many");
 
     return lesson.run(argc, argv, [&] {
+        if (!date.empty()) return show_date(lesson, date);
         if (!text.empty() && !file.empty()) fail<ValueError>("tour", "--text and --file are two texts: give one");
         if (text.empty()) text = file.empty() ? passage : read_text(file);
         std::vector<std::string> tokens = tokenize(text, characters);

@@ -57,6 +57,10 @@ works '10,000 tokens' --file 10000.txt
 printf '\xef\xbb\xbfwith a mark of byte order\r\nand two lines\r\n' >bom.txt
 works 'a file with BOM and CRLF' --file bom.txt
 
+works 'a date' --date '15 mars 1953'
+grep -q '→   1953-03-15' out.txt && ok || bad 'the date of a day in March' "$(head -n 5 out.txt)"
+refuses 'a date in a script it never saw' 'is not among the' --date '注意'
+
 refuses 'nothing' 'at least two tokens' --text ' '
 refuses 'one token' 'at least two tokens' --text 'Hello'
 : >empty.txt
