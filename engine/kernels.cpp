@@ -17,7 +17,19 @@ double sum_of_squares(const Array& x) {
     const Real* p = x.data();
     return sum_of(x.size(), [p](std::size_t i) { return double(p[i]) * double(p[i]); });
 }
-double norm(const Array& x) { return std::sqrt(sum_of_squares(x)); }
+double norm(const Array& x) {
+    const double plain = sum_of_squares(x);
+    if (plain > 1e-280 && plain < 1e280) return std::sqrt(plain);
+    // Squares leave the range of doubles long before lengths do: measured in units of the largest (a power of 2,
+    // exact).
+    const Real* p = x.data();
+    double most = 0;
+    for (std::size_t i = 0; i < x.size(); ++i) most = std::max(most, std::abs(double(p[i])));
+    if (most == 0 || !std::isfinite(most) || std::isnan(plain)) return std::sqrt(plain);
+    const double unit = std::exp2(std::ilogb(most));
+    return unit *
+           std::sqrt(sum_of(x.size(), [=](std::size_t i) { return double(p[i]) / unit * (double(p[i]) / unit); }));
+}
 
 // ---- arithmetic, activation and reduce
 

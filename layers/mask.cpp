@@ -5,7 +5,7 @@ namespace lookback {
 
 Mask padding(const std::vector<std::size_t>& lengths, std::size_t T) {
     const std::size_t B = lengths.size();
-    std::vector<bool> visible(B * T);
+    std::vector<bool> visible(checked_size("padding", {B, 1, T}));
     for (std::size_t b = 0; b < B; ++b) {
         if (lengths[b] > T)
             fail<ShapeError>("padding", "length " + std::to_string(lengths[b]) + " of sequence " + std::to_string(b) +

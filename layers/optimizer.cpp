@@ -72,7 +72,10 @@ double clip_by_norm(const Parameters& model, Gradients& gradients, double larges
 
 void Optimizer::step(const Parameters& model, const Gradients& gradients) {
     largest_entry("optimizer", model, gradients);
-    const double rate = rate_(++steps_);
+    const double rate = rate_(steps_ + 1);
+    if (!std::isfinite(rate))
+        fail<ValueError>("optimizer", "the rate of step " + std::to_string(steps_ + 1) + " is not finite");
+    ++steps_;
     for (const auto& [path, p] : model) {
         if (!gradients.reached(*p)) continue;
         State& state = states_[Tensor(*p).owner()->number];
@@ -112,7 +115,8 @@ void Adam::update(Array& w, const Array& g, State& state, double rate) const {
 
 AdamW::AdamW(Options options)
     : Adam({std::move(options.rate), options.beta_1, options.beta_2, options.epsilon}), decay_(options.decay) {
-    if (!(decay_ >= 0)) fail<ValueError>("AdamW", "decay must not be negative: " + std::to_string(decay_));
+    if (!(decay_ >= 0 && std::isfinite(decay_)))
+        fail<ValueError>("AdamW", "decay must be finite and not negative: " + std::to_string(decay_));
 }
 void AdamW::update(Array& w, const Array& g, State& state, double rate) const {
     w *= Real(1 - rate * decay_);

@@ -6,6 +6,7 @@
 namespace lookback {
 
 Array sinusoidal(std::size_t T, std::size_t E, std::size_t first) {
+    checked_size("sinusoidal", {T, E});
     Array P = filled({T, E}, 0);
     for (std::size_t t = 0; t < T; ++t)
         for (std::size_t i = 0; i < E; ++i) {
@@ -32,11 +33,11 @@ LearnedPosition::LearnedPosition(std::size_t T_max, std::size_t width, Generator
 Tensor LearnedPosition::operator()(const Tensor& x, std::size_t first) const {
     check_sequence("LearnedPosition", x);
     check_width("LearnedPosition", "x", x.shape(), table.shape()[1], "the table", table.shape());
-    const std::size_t last = first + x.shape(1);
-    if (last > table.shape()[0])
-        fail<IndexError>("LearnedPosition", "positions up to " + std::to_string(last - 1) + " are beyond the table " +
-                                                text(table.shape()));
-    return x + slice(x.tape().leaf(table), 0, std::int64_t(first), std::int64_t(last));
+    const std::size_t T = x.shape(1), T_max = table.shape()[0];
+    if (first > T_max || T > T_max - first)
+        fail<IndexError>("LearnedPosition", std::to_string(T) + " positions from " + std::to_string(first) +
+                                                " are beyond the table " + text(table.shape()));
+    return x + slice(x.tape().leaf(table), 0, std::int64_t(first), std::int64_t(first + T));
 }
 
 }  // namespace lookback

@@ -77,8 +77,8 @@ std::vector<double> times(const Array& J, const std::vector<double>& g) {
 
 double length(const std::vector<double>& g) {
     double s = 0;
-    for (double x : g) s += x * x;
-    return std::sqrt(s);
+    for (double x : g) s = std::hypot(s, x);  // squares would vanish at 1e-162
+    return s;
 }
 
 }  // namespace lookback::by_hand

@@ -82,11 +82,13 @@ template <class F> static Array chosen(const Array& a, const Array& b, F f) {
     return y;
 }
 
-// The share of a where the winner is the larger (the smaller) of a and b: half of a tie.
+// The share of a where the winner is the larger (the smaller) of a and b: half of a tie; all of it if a is NaN.
 static Array share_of_larger(const Array& a, const Array& b) {
-    return chosen(a, b, [](Real a, Real b) -> Real { return a > b ? 1 : a == b ? Real(0.5) : 0; });
+    return chosen(a, b, [](Real a, Real b) -> Real { return a > b || a != a ? 1 : a == b ? Real(0.5) : 0; });
 }
-static Array share_of_smaller(const Array& a, const Array& b) { return share_of_larger(b, a); }
+static Array share_of_smaller(const Array& a, const Array& b) {
+    return chosen(a, b, [](Real a, Real b) -> Real { return a < b || a != a ? 1 : a == b ? Real(0.5) : 0; });
+}
 
 static void pull_shares(Pullback& p, Array (*share_of)(const Array&, const Array&)) {
     const Array share = elementwise(p.op(), p.x(0), p.x(1), share_of);

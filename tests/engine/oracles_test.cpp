@@ -80,3 +80,26 @@ TEST_CASE("uniform attention turns exponential decay into a power law (O13)") {
         CHECK(close(attentive(0, T), 1.0 / T, exact, 0));
     }
 }
+
+TEST_CASE("lengths are right far beyond where squares are, so that a vanishing gradient is seen to its end") {
+    if (sizeof(Real) != 8) return;
+    CHECK(close(norm(Array{Real(3e-200), Real(4e-200)}), 5e-200, 1e-14, 0));
+    CHECK(close(norm(Array{Real(3e200), Real(4e200)}), 5e200, 1e-14, 0));
+    CHECK(close(norm(Array{Real(5e-324)}), 5e-324, 0, 0));
+    CHECK(norm(Array{0, 0}) == 0);
+    CHECK(norm(filled({0}, 1)) == 0);
+    CHECK(std::isnan(norm(Array{1, std::nan("")})));
+    CHECK(std::isinf(norm(Array{1, -INFINITY})));
+}
+
+TEST_CASE("a NaN in maximum or minimum is the winner, of value and of gradient") {
+    Tape tape;
+    const Real nan = std::numeric_limits<Real>::quiet_NaN();
+    const Tensor a = tape.leaf(Array{nan, 1}), b = tape.leaf(Array{1, nan});
+    for (const Tensor& y : {maximum(a, b), minimum(a, b)}) {
+        CHECK(close(y.value(), Array{nan, nan}));
+        const Gradients g = tape.backward(y, {a, b}, {.seed = Array{2, 3}});
+        CHECK(close(g[a], Array{2, 0}));
+        CHECK(close(g[b], Array{0, 3}));
+    }
+}

@@ -78,7 +78,7 @@ TEST_CASE("positions beyond a learned table are refused", "[layers][position]") 
     Tape tape;
     CHECK_NOTHROW(learned(tape.leaf(filled({1, 4, 8}, 0))));
     CHECK_THROWS_WITH(learned(tape.leaf(filled({1, 6, 8}, 0))),
-                      "[LearnedPosition] positions up to 5 are beyond the table (4,8)");
+                      "[LearnedPosition] 6 positions from 0 are beyond the table (4,8)");
     CHECK_THROWS_AS(learned(tape.leaf(filled({1, 1, 8}, 0)), 4), IndexError);
     CHECK_THROWS_AS(learned(tape.leaf(filled({1, 4, 7}, 0))), ShapeError);
     CHECK_THROWS_AS(SinusoidalPosition{}(tape.leaf(filled({4, 8}, 0))), ShapeError);
