@@ -260,8 +260,8 @@ static void show_bars(Lesson& lesson, const std::vector<std::string>& tokens, co
         last = t;
         std::string row = fit_right(tokens[t], word - 1) + " ";
         for (const Measured& m : models) {
-            const double end = m.norms.back(),
-                         decades = m.norms[t] > 0 && end > 0 ? std::log10(m.norms[t] / end) : -1e9;
+            const double full = m.norms.back(),
+                         decades = m.norms[t] > 0 && full > 0 ? std::log10(m.norms[t] / full) : -1e9;
             const std::string bar = terminal::bar(1 + decades / double(cell), cell);
             row += " " + terminal::styled(m.letter >= 'a' ? terminal::Style::plain : terminal::Style::good, bar);
         }

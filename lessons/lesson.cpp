@@ -35,9 +35,9 @@ void Lesson::option(const std::string& flag, std::string& value, const std::stri
 }
 void Lesson::option(const std::string& flag, double& value, const std::string& help) {
     const auto finite = [flag](const std::string& text) {
-        char* end = nullptr;
-        const double number = std::strtod(text.c_str(), &end);
-        return *end == '\0' && !text.empty() && std::isfinite(number)
+        char* rest = nullptr;
+        const double number = std::strtod(text.c_str(), &rest);
+        return *rest == '\0' && !text.empty() && std::isfinite(number)
                    ? std::string()
                    : "a number is wanted, not '" + terminal::printable(text) + "'";
     };
@@ -49,13 +49,13 @@ void Lesson::option(const std::string& flag, double& value, const std::string& h
 void Lesson::option(const std::string& flag, std::int64_t& value, std::int64_t low, std::int64_t high,
                     const std::string& help) {
     const auto within = [low, high](const std::string& text) {
-        char* end = nullptr;
+        char* rest = nullptr;
         errno = 0;
-        const std::int64_t number = std::strtoll(text.c_str(), &end, 10);
+        const std::int64_t number = std::strtoll(text.c_str(), &rest, 10);
         const std::string range = high == std::numeric_limits<std::int64_t>::max()
                                       ? "of " + std::to_string(low) + " or more"
                                       : "from " + std::to_string(low) + " to " + std::to_string(high);
-        return *end == '\0' && !text.empty() && !errno && number >= low && number <= high
+        return *rest == '\0' && !text.empty() && !errno && number >= low && number <= high
                    ? std::string()
                    : "a whole number " + range + " is wanted, not '" + terminal::printable(text) + "'";
     };
