@@ -231,12 +231,6 @@ ByHand by_hand_product(const LastState<Cell>& run, std::size_t most_norms, Jacob
 
 // ---- what is shown
 
-static std::string sign_of(double x, const char* format) {
-    char out[32];
-    std::snprintf(out, sizeof out, format, x);
-    return std::isnan(x) ? "–" : out;
-}
-
 // The places that fit on a screen: the first and, denser, the last.
 static std::vector<std::size_t> shown_places(std::size_t T, std::size_t most) {
     std::vector<std::size_t> places;
@@ -276,7 +270,7 @@ static void show_summary(Lesson& lesson, const std::vector<Measured>& models) {
     lesson.line(fit("", 16) + fit_right("decay a step", 14) + fit_right("reaches back", 16) +
                 fit_right("path to the last", 18) + fit_right("to the first", 14));
     for (const Measured& m : models) {
-        const std::string rate = std::isnan(m.rate) ? "–" : sign_of(std::exp(m.rate), "× %.4f");
+        const std::string rate = std::isnan(m.rate) ? "–" : terminal::number(std::exp(m.rate), "× %.4f");
         lesson.line(fit(m.name, 16) + fit_right(rate, 14) +
                     fit_right(std::to_string(m.reach) + (m.reach == 1 ? " token " : " tokens"), 16) +
                     fit_right(std::to_string(m.paths.back().shortest) + " ops", 18) +
@@ -287,8 +281,9 @@ static void show_summary(Lesson& lesson, const std::vector<Measured>& models) {
 static void show_split(Lesson& lesson, const std::vector<std::string>& tokens, const Split& split) {
     lesson.line(fit("", 18) + fit_right("value", 10) + fit_right("score", 10) + fit_right("recurrence", 14));
     for (std::size_t t : shown_places(split.value.size(), 8))
-        lesson.line(fit_right(tokens[t], 17) + " " + fit_right(sign_of(split.value[t], "%+.4f"), 10) +
-                    fit_right(sign_of(split.score[t], "%+.4f"), 10) + fit_right(sign_of(split.rest[t], "%+.4f"), 14) +
+        lesson.line(fit_right(tokens[t], 17) + " " + fit_right(terminal::number(split.value[t], "%+.4f"), 10) +
+                    fit_right(terminal::number(split.score[t], "%+.4f"), 10) +
+                    fit_right(terminal::number(split.rest[t], "%+.4f"), 14) +
                     (t + 1 == split.value.size() ? "  (its query)" : ""));
 }
 
@@ -344,7 +339,7 @@ int main(int argc, char** argv) {
         lesson.say("From " + std::to_string(T) + " tokens the next one is predicted: “" +
                    terminal::printable(tokens.back()) + "”. " + std::to_string(vocabulary.words.size()) +
                    " different tokens, embedding 16, hidden size " + std::to_string(H) + ", fresh weights (seed " +
-                   std::to_string(lesson.seed()) + "), forget bias " + sign_of(forget_bias, "%g") + "." +
+                   std::to_string(lesson.seed()) + "), forget bias " + terminal::number(forget_bias, "%g") + "." +
                    (found > tokens.size() ? " Of " + std::to_string(found) + " tokens the first " +
                                                 std::to_string(tokens.size()) + " are used."
                                           : ""));
@@ -397,9 +392,10 @@ int main(int argc, char** argv) {
         const auto row = [&](const char* name, const ByHand& b, const std::vector<double>& norms) {
             Measured fitted{name, ' ', norms};
             fitted.summarise();
-            lesson.line(fit(name, 8) + fit_right(std::to_string(b.steps), 8) + fit_right(sign_of(b.worst, "%.1e"), 18) +
-                        fit_right(sign_of(fitted.rate, "%+.4f"), 16) +
-                        fit_right(b.steps ? sign_of(b.theory, "%+.4f") : "–", 18));
+            lesson.line(fit(name, 8) + fit_right(std::to_string(b.steps), 8) +
+                        fit_right(terminal::number(b.worst, "%.1e"), 18) +
+                        fit_right(terminal::number(fitted.rate, "%+.4f"), 16) +
+                        fit_right(b.steps ? terminal::number(b.theory, "%+.4f") : "–", 18));
             return fitted.rate;
         };
         const double rnn_rate = row("RNN", of_rnn, rnn_run.measured.norms);

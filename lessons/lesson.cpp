@@ -20,26 +20,34 @@ Lesson::Lesson(std::string name, std::string title) : flags_(std::make_unique<Fl
     trace_.lesson = std::move(name);
     CLI::App& app = flags_->app;
     app.description(title);
-    app.name("lessons/run " + trace_.lesson.substr(0, 2));
+    app.name(command());
     app.get_formatter()->column_width(34);
     option("--seed", seed_, 0, std::numeric_limits<std::int64_t>::max(), "of every random number");
     option("--quick", quick_, "exact checks only, in three seconds at most");
     option("--step", step_, "wait for the Enter key between steps");
     option("--out", out_, "folder for what the lesson writes");
     option("--trace", trace_file_, "write the trace to this file instead");
+    option("--seeds", seeds_, 1, 100, "run so many seeds; checks show the median");
+    app.add_option("--predict", predict_, "your guess, before the measurement")->type_name("NAME=NUMBER");
+    app.add_option("--answer", answer_, "check your answer to an exercise")->type_name("NAME NUMBER")->expected(2);
+    app.add_option("--break", broken_, "put a fault in, and see who notices")->type_name("SWITCH");
 }
 Lesson::~Lesson() = default;
 
 void Lesson::option(const std::string& flag, std::string& value, const std::string& help) {
     flags_->app.add_option(flag, value, help)->type_name("TEXT")->capture_default_str();
 }
+static double finite_number(const std::string& text) {
+    char* rest = nullptr;
+    const double number = std::strtod(text.c_str(), &rest);
+    if (text.empty() || *rest != '\0' || !std::isfinite(number))
+        throw CLI::ValidationError("a number is wanted, not '" + terminal::printable(text) + "'");
+    return number;
+}
 void Lesson::option(const std::string& flag, double& value, const std::string& help) {
-    const auto finite = [flag](const std::string& text) {
-        char* rest = nullptr;
-        const double number = std::strtod(text.c_str(), &rest);
-        return *rest == '\0' && !text.empty() && std::isfinite(number)
-                   ? std::string()
-                   : "a number is wanted, not '" + terminal::printable(text) + "'";
+    const auto finite = [](const std::string& text) {
+        finite_number(text);
+        return std::string();
     };
     flags_->app.add_option(flag, value, help)
         ->check(CLI::Validator(finite, ""))
@@ -65,37 +73,88 @@ void Lesson::option(const std::string& flag, bool& value, const std::string& hel
     flags_->app.add_flag(flag, value, help);
 }
 
+void Lesson::prediction(const std::string& name, const std::string& question) {
+    predictions_.push_back({name, question});
+}
+void Lesson::exercise(const std::string& name, const std::string& question, std::function<double()> answer,
+                      double tolerance, const std::string& hint) {
+    exercises_.push_back({name, question, hint, std::move(answer), tolerance});
+}
+void Lesson::damage(const std::string& name, const std::string& what) { damages_.push_back({name, what}); }
+
+// The one of that name; if there is none, the error lists those there are.
+template <class T> static const T& named(const std::vector<T>& all, const std::string& name, const std::string& flag) {
+    std::string known;
+    for (const T& one : all) {
+        if (one.name == name) return one;
+        known += (known.empty() ? "" : ", ") + one.name;
+    }
+    throw CLI::ValidationError(flag, "'" + terminal::printable(name) +
+                                         "' is not one of: " + (known.empty() ? "(this lesson has none)" : known));
+}
+
+// What the flags can't know by themselves: the names that this lesson declared.
+void Lesson::read_guesses() {
+    for (const std::string& given : predict_) {
+        const std::size_t equals = given.find('=');
+        if (equals == std::string::npos)
+            throw CLI::ValidationError("--predict", "NAME=NUMBER is wanted, not '" + terminal::printable(given) + "'");
+        const std::string name = given.substr(0, equals);
+        named(predictions_, name, "--predict");
+        guesses_[name] = finite_number(given.substr(equals + 1));
+    }
+    if (!broken_.empty()) named(damages_, broken_, "--break");
+}
+
+int Lesson::grade() {
+    const Exercise& e = named(exercises_, answer_[0], "--answer");
+    const double given = finite_number(answer_[1]), wanted = e.answer();
+    if (std::abs(given - wanted) <= e.tolerance) {
+        line(terminal::styled(Style::good, "Right: ") + e.question + " " + terminal::number(given));
+        return 0;
+    }
+    line(terminal::styled(Style::bad, "Not yet: ") + e.question);
+    say("Hint: " + e.hint);
+    return 1;
+}
+
+// The flags by name, then what this lesson alone has.
+static void show_help(const CLI::App& app, const auto& predictions, const auto& exercises, const auto& damages) {
+    std::cout << app.help();
+    const auto list = [](const char* flag, const auto& all, auto text) {
+        for (const auto& one : all)
+            std::cout << terminal::fit("  " + std::string(flag) + one.name, 34) << text(one) << '\n';
+    };
+    if (!predictions.empty() || !exercises.empty() || !damages.empty()) std::cout << "\nThis lesson's own:\n";
+    list("--predict ", predictions, [](const auto& p) { return p.question; });
+    list("--answer ", exercises, [](const auto& e) { return e.question; });
+    list("--break ", damages, [](const auto& d) { return d.question; });
+}
+
 // One line, whatever a library or a user's text put into it.
 static int refuse(const std::string& why) {
     std::fprintf(stderr, "%s\n", terminal::printable(why).c_str());
     return 2;
 }
 
+static bool passes(const Trace::Check& c) { return c.pass || c.kind == Trace::Kind::target; }
+
 int Lesson::run(int argc, char** argv, const std::function<void()>& body) {
     try {
         flags_->app.parse(argc, argv);
+        read_guesses();
+        if (!answer_.empty()) return grade();
     } catch (const CLI::CallForHelp&) {
-        std::cout << flags_->app.help();
+        show_help(flags_->app, predictions_, exercises_, damages_);
         return 0;
     } catch (const CLI::ParseError& e) {
         return refuse(std::string(e.what()) + " (--help shows the flags)");
     }
     try {
-        const std::string title = flags_->app.get_description();
-        trace_ = [&] {
-            Trace begun = begin_trace(trace_.lesson, seed());
-            begun.config["quick"] = quick_;
-            return begun;
-        }();
-        line(terminal::styled(Style::heading, trace_.lesson.substr(0, 2) + "  " + title));
-        body();
+        line(terminal::styled(Style::heading, trace_.lesson.substr(0, 2) + "  " + flags_->app.get_description()));
+        run_seeds(body);
         close();
-        const std::filesystem::path file = trace_file_.empty() ? std::filesystem::path(out_) / (trace_.lesson + ".json")
-                                                               : std::filesystem::path(trace_file_);
-        std::error_code error;
-        if (file.has_parent_path()) std::filesystem::create_directories(file.parent_path(), error);
-        write_trace(trace_, file);
-        line("Trace: " + terminal::printable(file.string()));
+        write();
     } catch (const std::invalid_argument& e) {
         return refuse(e.what());
     } catch (const std::out_of_range& e) {
@@ -103,14 +162,72 @@ int Lesson::run(int argc, char** argv, const std::function<void()>& body) {
     } catch (const std::bad_alloc&) {
         return refuse("there is not enough memory for this");
     }
-    return std::all_of(trace_.checks.begin(), trace_.checks.end(),
-                       [](const Trace::Check& c) { return c.pass || c.kind == Trace::Kind::target; })
-               ? 0
-               : 1;
+    return std::all_of(trace_.checks.begin(), trace_.checks.end(), passes) ? 0 : 1;
+}
+
+static bool holds(const Trace::Check& c) {
+    using enum Trace::Kind;
+    const double error = std::abs(c.measured - c.theory);
+    return c.kind == eq       ? error <= c.tolerance * std::max(1.0, std::abs(c.theory))
+           : c.kind == le     ? c.measured <= c.theory + c.tolerance
+           : c.kind == ge     ? c.measured >= c.theory - c.tolerance
+           : c.kind == exact0 ? c.measured == 0
+                              : error <= c.tolerance;
+}
+
+// The body once a seed. The first run is the one shown and traced; the others only add to its checks.
+void Lesson::run_seeds(const std::function<void()>& body) {
+    const auto begin = [&] {
+        trace_ = begin_trace(trace_.lesson, seed());
+        trace_.config["quick"] = quick_;
+        if (!broken_.empty()) trace_.config["break"] = broken_;
+        steps_ = 0;
+    };
+    begin();
+    body();
+    if (seeds_ == 1) return;
+
+    Trace first = trace_;
+    std::vector<std::vector<double>> measured;
+    for (const Trace::Check& c : first.checks) measured.push_back({c.measured});
+    const std::int64_t first_seed = seed_;
+    terminal::Progress progress("Other seeds");
+    for (std::int64_t k = 1; k < seeds_; ++k) {
+        progress.at(double(k) / double(seeds_));
+        muted_ = true;
+        seed_ = first_seed + k;
+        begin();
+        body();
+        muted_ = false;
+        for (std::size_t i = 0; i < std::min(measured.size(), trace_.checks.size()); ++i) {
+            const Trace::Check& c = trace_.checks[i];
+            first.checks[i].pass = first.checks[i].pass && passes(c);
+            measured[i].push_back(c.measured);
+        }
+    }
+    seed_ = first_seed;
+    trace_ = std::move(first);
+    trace_.config["seeds"] = seeds_;
+    for (std::size_t i = 0; i < measured.size(); ++i) {
+        std::vector<double>& m = measured[i];
+        std::sort(m.begin(), m.end());
+        Trace::Check& c = trace_.checks[i];
+        c.measured = (m[(m.size() - 1) / 2] + m[m.size() / 2]) / 2;
+        c.pass = holds(c) && (c.kind == Trace::Kind::target || c.pass);
+    }
+}
+
+void Lesson::write() {
+    const std::filesystem::path file = trace_file_.empty() ? std::filesystem::path(out_) / (trace_.lesson + ".json")
+                                                           : std::filesystem::path(trace_file_);
+    std::error_code error;
+    if (file.has_parent_path()) std::filesystem::create_directories(file.parent_path(), error);
+    write_trace(trace_, file);
+    line("Trace: " + terminal::printable(file.string()));
 }
 
 void Lesson::step(const std::string& heading) {
-    if (step_ && steps_ && terminal::is_terminal()) {
+    if (step_ && steps_ && !muted_ && terminal::is_terminal()) {
         std::cout << terminal::styled(Style::dim, "  Enter goes on ") << std::flush;
         std::string ignored;
         std::getline(std::cin, ignored);
@@ -135,45 +252,66 @@ void Lesson::say(const std::string& text) {
     line(row);
 }
 
-void Lesson::line(const std::string& text) { std::cout << text << '\n' << std::flush; }
+void Lesson::line(const std::string& text) {
+    if (!muted_) std::cout << text << '\n' << std::flush;
+}
+
+void Lesson::predict(const std::string& name) {
+    const Question& q = named(predictions_, name, "--predict");
+    const auto guess = guesses_.find(name);
+    if (guess != guesses_.end())
+        say(terminal::styled(Style::bold, "Your guess: ") + terminal::number(guess->second) + ". " + q.question);
+    else
+        say(terminal::styled(Style::bold, "Before you look: ") + q.question + "  (" + command() + " --predict " + name +
+            "=NUMBER)");
+}
+
+void Lesson::reveal(const std::string& name, double measured, double theory) {
+    const auto guess = guesses_.find(name);
+    const std::string guessed = guess == guesses_.end() ? "" : "you guessed " + terminal::number(guess->second) + ", ";
+    line(terminal::styled(Style::bold, name + ": ") + guessed + "measured " + terminal::number(measured) + ", theory " +
+         terminal::number(theory));
+    if (guess != guesses_.end()) trace_.predictions.push_back({name, guess->second, measured});
+}
 
 bool Lesson::check(const std::string& id, const std::string& claim, Trace::Kind kind, double measured, double theory,
                    double tolerance, const std::string& source) {
-    using enum Trace::Kind;
-    const bool pass = kind == eq       ? std::abs(measured - theory) <= tolerance * std::max(1.0, std::abs(theory))
-                      : kind == le     ? measured <= theory + tolerance
-                      : kind == ge     ? measured >= theory - tolerance
-                      : kind == exact0 ? measured == 0
-                                       : std::abs(measured - theory) <= tolerance;
-    trace_.checks.push_back({id, claim, kind, measured, theory, tolerance, pass, source});
-    return pass;
-}
-
-static std::string number(double x) {
-    char out[32];
-    std::snprintf(out, sizeof out, x != 0 && (std::abs(x) < 1e-3 || std::abs(x) >= 1e6) ? "%.4e" : "%.6g", x);
-    return out;
+    Trace::Check c{id, claim, kind, measured, theory, tolerance, false, source};
+    c.pass = holds(c);
+    trace_.checks.push_back(c);
+    return c.pass;
 }
 
 // The last lines of every lesson: measured · theory · tolerance · verdict.
 void Lesson::close() {
     static const char* const signs[] = {"=", "≤", "≥", "≈", "= 0", "~"};
     const std::size_t claim_width = std::min<std::size_t>(terminal::width(), 110) - 42;
+    for (const Exercise& e : exercises_) {
+        line();
+        say(terminal::styled(Style::bold, "Exercise. ") + e.question + "  (" + command() + " --answer " + e.name +
+            " NUMBER)");
+    }
     line();
+    const std::string measured = seeds_ > 1 ? "      median" : "    measured";
     line(terminal::styled(Style::bold,
-                          terminal::fit("Checks", claim_width) + "    measured        theory  tol    verdict"));
+                          terminal::fit("Checks", claim_width) + measured + "        theory  tol    verdict"));
+    std::string failing;
     for (const Trace::Check& c : trace_.checks) {
         const bool target = c.kind == Trace::Kind::target;
         char tolerance[16];
         std::snprintf(tolerance, sizeof tolerance, c.tolerance == 0 ? "0" : "%.0e", c.tolerance);
         const Style style = c.pass ? Style::good : target ? Style::dim : Style::bad;
-        line(terminal::fit(c.claim, claim_width) + terminal::fit_right(number(c.measured), 12) + " " +
-             terminal::fit(signs[int(c.kind)], 1) + terminal::fit_right(number(c.theory), 12) + "  " +
+        line(terminal::fit(c.claim, claim_width) + terminal::fit_right(terminal::number(c.measured), 12) + " " +
+             terminal::fit(signs[int(c.kind)], 1) + terminal::fit_right(terminal::number(c.theory), 12) + "  " +
              terminal::fit(tolerance, 6) +
              terminal::styled(style, c.pass   ? " holds"
                                      : target ? " differs"
                                               : " FAILS"));
+        if (!passes(c)) failing += (failing.empty() ? "" : ", ") + c.id;
     }
+    if (!broken_.empty())
+        say(terminal::styled(Style::bad, "Broken on purpose") + ": " + named(damages_, broken_, "--break").question +
+            ". " + (failing.empty() ? "No check noticed." : "Noticed by: " + failing));
 }
 
 }  // namespace lookback

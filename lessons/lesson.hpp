@@ -1,18 +1,26 @@
-// What every lesson shares: flags, steps, the closing table of checks, the trace, the exit code.
+// What every lesson shares: flags, steps, predictions, the exercise, the closing table of checks, the trace, the exit
+// code.
 //
 //   int main(int argc, char** argv) {
-//       Lesson lesson("01_tape_and_chain", "A gradient is a product of local slopes");
-//       double w = 0.9;
-//       lesson.option("--weight", w, "the recurrent weight");
-//       return lesson.run(argc, argv, [&] { … lesson.check(…); });
+//       Lesson lesson("02_jacobian_products", "‖J‖ bounds the gradient; ρ sets its rate");
+//       lesson.prediction("slope", "ln ‖∂L/∂h_t‖ changes by how much a step?");
+//       lesson.exercise("k", "first k with ‖A^k‖ < 1?", [] { … }, 0, "print ‖A^k‖ for k = 1 … 10");
+//       lesson.damage("drop-tanh", "the slope of tanh is left out of each Jacobian");
+//       return lesson.run(argc, argv, [&] {
+//           lesson.step("…");
+//           lesson.predict("slope");  …measure…  lesson.reveal("slope", measured, theory);
+//           lesson.check("02.slope", …, lesson.broken("drop-tanh") ? … : …);
+//       });
 //   }
 //
-// Exit codes: 0 all checks hold, 1 a check fails, 2 the user's input can't be used (one line on standard error says
-// why).
+// Exit codes: 0 all checks hold (or the answer is right), 1 a check fails (or it is not), 2 the user's input can't be
+// used (one line on standard error says why).
 #pragma once
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
+#include <vector>
 #include "engine/trace.hpp"
 
 namespace lookback {
@@ -28,6 +36,15 @@ public:
                 const std::string& help);
     void option(const std::string& flag, bool& value, const std::string& help);
 
+    // To be declared before run(), so that --help shows them and what is not declared is refused:
+    // a number that the learner may commit to by --predict NAME=NUMBER,
+    void prediction(const std::string& name, const std::string& question);
+    // a question whose answer --answer NAME NUMBER checks: right within the tolerance, or else the hint,
+    void exercise(const std::string& name, const std::string& question, std::function<double()> answer,
+                  double tolerance, const std::string& hint);
+    // a fault that --break SWITCH puts into the lesson's own code, to see which checks notice.
+    void damage(const std::string& name, const std::string& what);
+
     // Reads the flags, runs the body, prints the closing table, writes the trace. Returns the exit code.
     int run(int argc, char** argv, const std::function<void()>& body);
 
@@ -35,24 +52,51 @@ public:
     void say(const std::string& text);      // a paragraph, broken at the terminal's width
     void line(const std::string& text = {});
 
-    // A claim, by two independent routes. `kind` says what must hold of measured m and theory t (see CheckKind in
-    // trace.hpp); a target is reported and never fails.
+    void predict(const std::string& name);  // before the measurement: the question, and the guess if there is one
+    void reveal(const std::string& name, double measured, double theory);  // after it: all three side by side
+    bool broken(const std::string& name) const { return broken_ == name; }
+
+    // A claim, by two independent routes. `kind` says what must hold of measured m and theory t: eq |m − t| ≤ tolerance
+    // · max(1, |t|); le m ≤ t + tolerance; ge m ≥ t − tolerance; slope |m − t| ≤ tolerance; exact0 m = 0; a target is
+    // |m − t| ≤ tolerance too, but is reported and never fails. With --seeds N, measured is the median over seeds.
     bool check(const std::string& id, const std::string& claim, Trace::Kind kind, double measured, double theory,
                double tolerance, const std::string& source = "");
+
+    // For what holds of typical draws only: such a check is a gate on the lesson's own seed, a target on another.
+    Trace::Kind typical(Trace::Kind kind) const { return seed_ == own_seed ? kind : Trace::Kind::target; }
 
     bool quick() const { return quick_; }
     std::uint64_t seed() const { return std::uint64_t(seed_); }
     Trace& trace() { return trace_; }
 
 private:
-    void close();
+    static constexpr std::int64_t own_seed = 1;
     struct Flags;
+    struct Exercise {
+        std::string name, question, hint;
+        std::function<double()> answer;
+        double tolerance;
+    };
+    struct Question {
+        std::string name, question;
+    };
+    void read_guesses();
+    int grade();
+    void run_seeds(const std::function<void()>& body);
+    void close();
+    void write();
+    std::string command() const { return "lessons/run " + trace_.lesson.substr(0, 2); }
+
     std::unique_ptr<Flags> flags_;
     Trace trace_;
-    bool quick_ = false, step_ = false;
-    std::int64_t seed_ = 1;
+    bool quick_ = false, step_ = false, muted_ = false;
+    std::int64_t seed_ = own_seed, seeds_ = 1;
     int steps_ = 0;
-    std::string out_ = "lookback-out", trace_file_;
+    std::string out_ = "lookback-out", trace_file_, broken_;
+    std::vector<std::string> predict_, answer_;
+    std::vector<Question> predictions_, damages_;
+    std::vector<Exercise> exercises_;
+    std::map<std::string, double> guesses_;
 };
 
 }  // namespace lookback

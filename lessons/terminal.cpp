@@ -85,43 +85,132 @@ std::string styled(Style style, std::string_view text) {
     return codes[int(style)] + std::string(text) + "\033[0m";
 }
 
-std::string log_chart(const std::vector<Curve>& curves, const std::string& x_label, const std::string& y_label,
-                      std::size_t width, std::size_t rows) {
+std::string number(double x, const char* format) {
+    char out[64];
+    std::snprintf(out, sizeof out, format, x);
+    return std::isnan(x) ? "–" : out;
+}
+std::string number(double x) {
+    return number(x, x != 0 && (std::abs(x) < 1e-3 || std::abs(x) >= 1e6) ? "%.4e" : "%.6g");
+}
+
+std::string table(const std::vector<std::vector<std::string>>& rows) {
+    std::vector<std::size_t> widths;
+    for (const auto& row : rows) {
+        widths.resize(std::max(widths.size(), row.size()));
+        for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], columns(printable(row[i])));
+    }
+    std::string out;
+    for (const auto& row : rows) {
+        for (std::size_t i = 0; i < row.size(); ++i)
+            out += i ? "  " + fit_right(row[i], widths[i]) : "  " + fit(row[i], widths[i]);
+        out += '\n';
+    }
+    return out;
+}
+
+namespace {
+
+// One axis of a chart: from data to a place on it, and the label of a place.
+struct Scale {
+    bool log;
     double low = std::numeric_limits<double>::infinity(), high = -low;
+
+    double of(double v) const {
+        if (log) return v >= std::numeric_limits<double>::min() && std::isfinite(v) ? std::log10(v) : std::nan("");
+        return std::isfinite(v) ? v : std::nan("");
+    }
+    void cover(double v) {
+        if (const double at = of(v); !std::isnan(at)) low = std::min(low, at), high = std::max(high, at);
+    }
+    // To whole decades, or to a tenth of the range around; never a range of nothing.
+    void round() {
+        if (log) {
+            low = std::floor(low), high = std::max(std::ceil(high), low + 1);
+        } else {
+            const double step = high > low ? std::pow(10, std::floor(std::log10((high - low) / 2))) : 1;
+            low = std::floor(low / step) * step, high = std::max(std::ceil(high / step) * step, low + step);
+        }
+    }
+    std::size_t place(double at, std::size_t places) const {
+        return std::size_t(std::lround((at - low) / (high - low) * double(places - 1)));
+    }
+    std::string label(double at) const {
+        if (log) return number(std::round(at) + 0.0, "1e%+.0f");  // + 0: no "-0"
+        return number(std::abs(at) < (high - low) * 1e-9 ? 0.0 : at, "%.4g");
+    }
+};
+
+}  // namespace
+
+static std::string draw(const std::vector<Curve>& curves, const Axis& x_axis, const Axis& y_axis, std::size_t width,
+                        std::size_t rows) {
+    Scale x{x_axis.log}, y{y_axis.log};
     std::size_t points = 0;
-    const auto log_of = [](double y) { return y >= std::numeric_limits<double>::min() ? std::log10(y) : std::nan(""); };
+    const auto x_of = [](const Curve& c, std::size_t i) { return c.x.empty() ? double(i + 1) : c.x[i]; };
     for (const Curve& curve : curves) {
         points = std::max(points, curve.y.size());
-        for (double y : curve.y)
-            if (const double v = log_of(y); !std::isnan(v)) low = std::min(low, v), high = std::max(high, v);
+        for (std::size_t i = 0; i < curve.y.size(); ++i) x.cover(x_of(curve, i)), y.cover(curve.y[i]);
     }
-    if (points == 0 || low > high) return "  (nothing above zero to draw)\n";
-    low = std::floor(low), high = std::max(std::ceil(high), low + 1);
+    if (points == 0 || y.low > y.high || x.low > x.high)
+        return y_axis.log ? "  (nothing above zero to draw)\n" : "  (nothing to draw)\n";
+    y.round();
+    if (x.high == x.low) x.high = x.low + 1;
 
     const std::size_t margin = 8, inside = std::min(width - margin - 1, std::max<std::size_t>(points, 24));
     std::vector<std::string> grid(rows, std::string(inside, ' '));
     for (const Curve& curve : curves)
         for (std::size_t i = 0; i < curve.y.size(); ++i) {
-            const double v = log_of(curve.y[i]);
-            if (std::isnan(v)) continue;
-            const std::size_t column = points == 1 ? 0 : i * (inside - 1) / (points - 1);
-            const auto row = std::size_t(std::lround((high - v) / (high - low) * double(rows - 1)));
-            grid[row][column] = curve.letter;
+            const double at = x.of(x_of(curve, i)), v = y.of(curve.y[i]);
+            if (std::isnan(at) || std::isnan(v)) continue;
+            grid[rows - 1 - y.place(v, rows)][x.place(at, inside)] = curve.letter;
         }
-    std::string out = "  " + y_label + "\n";
+    std::string out = "  " + y_axis.label + "\n";
     for (std::size_t r = 0; r < rows; ++r) {
-        const double v = std::round(high - (high - low) * double(r) / double(rows - 1)) + 0.0;  // + 0: no "-0"
+        const double v = y.high - (y.high - y.low) * double(r) / double(rows - 1);
         const bool labelled = r % 4 == 0 || r + 1 == rows;
-        char label[16];
-        std::snprintf(label, sizeof label, "1e%+.0f", v);
-        out += fit_right(labelled ? label : "", margin - 1) + (labelled ? "┤" : "│") + grid[r] + "\n";
+        out += fit_right(labelled ? y.label(v) : "", margin - 1) + (labelled ? "┤" : "│") + grid[r] + "\n";
     }
-    const std::string last = std::to_string(points);
-    out += std::string(margin - 1, ' ') + "└" + repeat("─", inside) + "\n";
-    out +=
-        std::string(margin, ' ') + "1" + fit_right(last, inside - 1) + "\n" + std::string(margin, ' ') + x_label + "\n";
+    const auto end = [&](double at) { return x.log ? number(std::pow(10, at), "%.4g") : number(at, "%.6g"); };
+    const std::string first = end(x.low), last = end(x.high);
+    out += std::string(margin - 1, ' ') + "└" + repeat("─", inside) + "\n" + std::string(margin, ' ') + first +
+           fit_right(last, inside - std::min(inside, columns(first))) + "\n" + std::string(margin, ' ') + x_axis.label +
+           (x_axis.log ? " (logarithmic)" : "") + "\n";
     for (const Curve& curve : curves) out += std::string(margin, ' ') + curve.letter + "  " + curve.name + "\n";
     return out;
+}
+
+std::string chart(const std::vector<Curve>& curves, const Axis& x, const Axis& y, std::size_t rows) {
+    return draw(curves, x, y, std::min<std::size_t>(width(), 100), rows);
+}
+std::string log_chart(const std::vector<Curve>& curves, const std::string& x_label, const std::string& y_label,
+                      std::size_t width, std::size_t rows) {
+    return draw(curves, {x_label}, {y_label, true}, width, rows);
+}
+
+std::string heat_map(const std::vector<double>& values, const std::vector<std::string>& rows,
+                     const std::vector<std::string>& columns) {
+    static const char* const shades[] = {"  ", "··", "░░", "▒▒", "▓▓", "██"};
+    double high = 0;
+    for (double v : values)
+        if (std::isfinite(v)) high = std::max(high, v);
+    std::size_t margin = 0;
+    for (const std::string& row : rows)
+        margin = std::max(margin, std::min<std::size_t>(terminal::columns(printable(row)), 16));
+    const std::size_t most = (std::min<std::size_t>(width(), 100) - margin - 4) / 2,
+                      shown = std::min(most, columns.size());
+    std::string out = "  " + std::string(margin, ' ') + " ";
+    for (std::size_t c = 0; c < shown; ++c) out += fit(columns[c], 2);
+    out += shown < columns.size() ? "…\n" : "\n";
+    for (std::size_t r = 0; r < rows.size(); ++r) {
+        out += "  " + fit_right(rows[r], margin) + " ";
+        for (std::size_t c = 0; c < shown; ++c) {
+            const double v = values[r * columns.size() + c];
+            out += std::isnan(v) ? "??" : shades[v <= 0 || high == 0 ? 0 : std::min(5, 1 + int(v / high * 5))];
+        }
+        out += '\n';
+    }
+    return out + "  darkest: " + number(high) + "\n";
 }
 
 void Progress::at(double fraction) {

@@ -25,14 +25,30 @@ std::string bar(double fraction, std::size_t columns);
 enum class Style { plain, bold, dim, good, bad, heading };
 std::string styled(Style style, std::string_view text);  // plain text where there is no colour
 
-// Curves over one x axis, one letter each, y = log10 of the values; zeros and denormal remains are left out.
+std::string number(double x);                      // six digits, short: 0.25, 1.2500e-07; NaN is "–"
+std::string number(double x, const char* format);  // as printf has it: number(x, "× %.4f")
+
+// Columns as wide as they must be: the first to the left, the others to the right. The header is the first row.
+std::string table(const std::vector<std::vector<std::string>>& rows);
+
+// Curves over one x axis, a letter each. On a logarithmic axis zeros and denormal remains are left out. A curve without
+// x stands at 1, 2, 3 …
 struct Curve {
     char letter;
     std::string name;
-    std::vector<double> y;
+    std::vector<double> y, x = {};
 };
+struct Axis {
+    std::string label;
+    bool log = false;
+};
+std::string chart(const std::vector<Curve>& curves, const Axis& x, const Axis& y, std::size_t rows = 17);
 std::string log_chart(const std::vector<Curve>& curves, const std::string& x_label, const std::string& y_label,
                       std::size_t columns, std::size_t rows);
+
+// Values from 0 to their largest as shades, a row each: " ·░▒▓█". Row-major, (rows.size(), columns.size()).
+std::string heat_map(const std::vector<double>& values, const std::vector<std::string>& rows,
+                     const std::vector<std::string>& columns);
 
 // A line that says how far long work is: drawn over itself on a terminal, nothing elsewhere.
 class Progress {
