@@ -23,6 +23,10 @@ function text(value, where) { want(typeof value === 'string', where, 'a text', v
 function texts(value, where) { list(value, where).forEach((v, i) => text(v, `${where}[${i}]`)); return value; }
 function object(value, where) { want(isObject(value), where, 'an object', value); return value; }
 function list(value, where) { want(Array.isArray(value), where, 'a list', value); return value; }
+function seed(value, where) {  // up to 2⁶³, where a JavaScript number no longer tells neighbours apart
+    want(Number.isInteger(value) && value >= 0, where, 'a whole number', value);
+    return Number.isSafeInteger(value) ? String(value) : `about ${value}`;
+}
 function flag(value, where) { want(typeof value === 'boolean', where, 'true or false', value); return value; }
 function count(value, where) { want(isCount(value), where, 'a whole number', value); return value; }
 
@@ -165,7 +169,7 @@ export function readTrace(source) {
     const build = object(v.build, 'build');
     return {
         lesson: text(v.lesson, 'lesson'),
-        seed: count(v.seed, 'seed'),
+        seed: seed(v.seed, 'seed'),
         real: text(v.real, 'real'),
         config: Object.entries(object(v.config, 'config')).map(([k, x]) => [k, plain(x, `config.${k}`)]),
         build: {
