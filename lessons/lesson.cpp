@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <iostream>
+#include "lessons/report.hpp"
 #include "lessons/terminal.hpp"
 #include "lessons/tokens.hpp"
 
@@ -224,6 +225,10 @@ void Lesson::write() {
     if (file.has_parent_path()) std::filesystem::create_directories(file.parent_path(), error);
     write_trace(trace_, file);
     line("Trace: " + terminal::printable(file.string()));
+    if (!std::filesystem::is_regular_file(file) || file.extension() == ".html") return;  // no place beside it
+    const std::filesystem::path report = std::filesystem::path(file).replace_extension(".html");
+    write_report(trace_, report);
+    line("Report: " + terminal::printable(report.string()));
 }
 
 void Lesson::step(const std::string& heading) {
