@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdio>
 #include <limits>
+#include <optional>
 #include "engine/ops/movement.hpp"
 #include "engine/ops/softmax.hpp"
 #include "engine/paths.hpp"
@@ -69,6 +70,8 @@ struct Measured {
 struct Split {
     std::vector<double> value, score, rest;  // rest: through the next state; at the last token, as the query
     double uniform_error = 0;                // with equal scores: the value part against upstream / T
+    std::vector<double> alpha;               // the attention weights
+    std::optional<Trace::Graph> graph;       // what was recorded, if it is short enough to be looked at
 };
 
 static double dot(const Array& a, const Array& b) {
@@ -142,6 +145,7 @@ Measured with_attention(std::string name, char letter, const Cell& cell, const P
     const Tensor keys = stack(h, 1), values = stack(h, 1);  // two records, so that the observer can tell them apart
     const Attended attended = attention(h.back(), keys, values);
     const Tensor loss = loss_of(attended.context, problem, generator);
+    if (split) split->alpha = numbers(attended.weights.value()), split->graph = trace_graph(loss);
 
     std::vector<Array> value(h.size()), score(h.size());
     const auto observer = [&](const Contribution& c) {
@@ -465,6 +469,28 @@ int main(int argc, char** argv) {
                                 .x = range(T),
                                 .y_label = "‖∂L/∂(h,c)_t‖",
                                 .y = lstm_run.measured.state_norms});
+        if (of_rnn.steps) {  // the expected rate, through the last norm
+            std::vector<double> expected;
+            for (std::size_t t = 0; t < T; ++t)
+                expected.push_back(models[0].norms.back() * std::exp(of_rnn.theory * double(T - 1 - t)));
+            trace.series.push_back({.name = "RNN theory",
+                                    .x_label = "token",
+                                    .x = range(T),
+                                    .y_label = "‖∂L/∂h_t‖",
+                                    .y = std::move(expected)});
+        }
+        for (const Measured& m : models) {
+            trace.paths.push_back({m.name + ": token 1", "loss", m.paths.front()});
+            trace.paths.push_back({m.name + ": token " + std::to_string(T), "loss", m.paths.back()});
+        }
+        trace.matrices.push_back({.name = "attention weights α",
+                                  .row_label = "query",
+                                  .column_label = "token",
+                                  .rows = {"last state"},
+                                  .columns = {tokens.begin(), tokens.end() - 1},
+                                  .shape = {1, T},
+                                  .data = split.alpha});
+        trace.graph = std::move(split.graph);
         for (const auto& [name, shares] :
              {std::pair{"value share", &split.value}, {"score share", &split.score}, {"recurrence share", &split.rest}})
             trace.series.push_back(
