@@ -128,6 +128,7 @@ public:
 #ifdef __SANITIZE_ADDRESS__  // recycling would hide overruns and late uses
         std::free(block);
 #else
+        if (!free_[c.index]) free_at_thread_end();  // a thread may free what others allocated
         *static_cast<void**>(block) = free_[c.index];
         free_[c.index] = block;
 #endif
@@ -147,7 +148,7 @@ private:
         const std::size_t quarter = (lines - 1) >> shift;  // 4 … 7
         return {8 + doubling * 4 + unsigned(quarter - 4), ((quarter + 1) << shift) * 64};
     }
-    static void* fresh(std::size_t bytes) {
+    static void free_at_thread_end() {
         struct AtThreadEnd {
             ~AtThreadEnd() {
                 for (void*& head : free_)
@@ -156,6 +157,8 @@ private:
         };
         static thread_local AtThreadEnd release;
         (void)release;
+    }
+    static void* fresh(std::size_t bytes) {
         if (void* block = std::aligned_alloc(64, bytes)) return block;
         live.bytes -= std::ptrdiff_t(bytes);
         throw std::bad_alloc();
@@ -257,6 +260,9 @@ private:
 };
 
 // An array of one value: fill({2,3}, 0). (xt::zeros and friends are lazy; this is memory.)
-inline Array filled(const Shape& shape, Real value) { return Array(shape, value); }
+inline Array filled(const Shape& shape, Real value) {
+    checked_size("filled", shape);
+    return Array(shape, value);
+}
 
 }  // namespace lookback

@@ -92,6 +92,8 @@ std::size_t normalise_axis(const char* op, int axis, const Shape& shape) {
 
 std::size_t normalise_new_axis(const char* op, int axis, const Shape& shape) {
     const long rank = long(shape.size()) + 1;
+    if (shape.size() == max_axes)
+        fail<ShapeError>(op, "at most " + std::to_string(max_axes) + " axes, and they are there: " + text(shape));
     if (axis < -rank || axis >= rank)
         fail<ShapeError>(op, "new axis " + std::to_string(axis) + " for an array with " + std::to_string(rank - 1) +
                                  " axes: " + text(shape));

@@ -43,11 +43,13 @@ Tape::Tape() : owner_(Owner::make(this, {})) {}
 Tape::~Tape() { owner_->tape = nullptr; }
 
 void Tape::append(Record&& record) {
+    if (observed_) fail<TapeError>(record.op, "an observer of backward may not record on the tape that it watches");
     if (records_.size() >= Tensor::first_special) fail<TapeError>(record.op, "the tape is full");
     records_.push_back(std::move(record));
 }
 
 Tensor Tape::leaf(Shared value) {
+    if (!value) fail<TapeError>("leaf", "an empty handle has no value");
     if (!recording()) return constant(std::move(value));
     const Shape shape = value->shape();
     append({"leaf", nullptr, std::uint32_t(edges_.size()), 0, 0, epoch_, 0, 1, {}, shape, {}});
@@ -56,6 +58,7 @@ Tensor Tape::leaf(Shared value) {
 
 Tensor Tape::leaf(const Parameter& p) {
     const Tensor x = p;
+    x.shared();
     if (!recording()) return constant(x.shared());
     const Id id = parameter_leaf("leaf", x);
     return {owner_, id, records_[id].epoch, x.shared()};
@@ -107,6 +110,7 @@ struct Recorder {
     // Edges of the inputs (their values if saved), then of the kept arrays; returns the first's place.
     static std::uint32_t add_edges(Tape& tape, const char* op, const Inputs& inputs, Saves saves,
                                    std::initializer_list<Shared> kept) {
+        if (tape.observed_) fail<TapeError>(op, "an observer of backward may not record on the tape that it watches");
         for (std::size_t i = 0; i < inputs.size(); ++i)  // leaves are records of their own: before this one's edges
             if (inputs[i].id() == Tensor::parameter) tape.parameter_leaf(op, inputs[i]);
         const std::size_t first = tape.edges_.size();
@@ -185,6 +189,7 @@ Tape::Mark Tape::mark() const {
 }
 
 void Tape::rewind(const Mark& mark) {
+    if (observed_) fail<TapeError>("rewind", "an observer of backward may not rewind the tape that it watches");
     if (mark.tape != owner_->number) fail<TapeError>("rewind", "the mark is another tape's");
     if (mark.records > records_.size() || (mark.records && records_[mark.records - 1].epoch != mark.last_epoch))
         fail<TapeError>("rewind", "the mark was itself rewound");
@@ -214,21 +219,21 @@ Gradients Tape::backward(const Tensor& root, std::span<const Tensor> wanted, con
                          "seed and root differ: " + text(options.seed->shape()) + " and " + text(root.shape()));
 
     Gradients gradients;
+    gradients.every_parameter_ = options.keep != Keep::wanted;
     Id low = root.id();
-    const auto want = [&](const Tensor& x, Id id) {
-        gradients.entries_.try_emplace(Gradients::key(x), Gradients::Entry{{}, false});
-        low = std::min(low, id);
-    };
     for (const Tensor& x : wanted) {
-        if (x.id() == Tensor::parameter) {
+        x.shared();
+        if (x.id() == Tensor::parameter) {  // one that this tape never met has a gradient of 0
+            gradients.entries_.insert_or_assign(Gradients::key(x),
+                                                Gradients::Entry{Shared(filled(x.shape(), 0)), false});
             const auto leaf = leaves_.find(x.owner()->number);
-            if (leaf != leaves_.end()) want(x, leaf->second);
+            if (leaf != leaves_.end()) low = std::min(low, leaf->second);
             continue;
         }
         check("backward", x);
         if (x.is_constant())
             fail<TapeError>("backward", "a constant " + text(x.shape()) + " is wanted: it has no gradient");
-        want(x, x.id());
+        low = std::min(low, x.id());
     }
     if (options.keep != Keep::wanted)
         for (const auto& [number, id] : leaves_) low = std::min(low, id);
@@ -239,6 +244,14 @@ Gradients Tape::backward(const Tensor& root, std::span<const Tensor> wanted, con
     for (const Tensor& x : wanted)
         if (x.id() <= root.id()) kept[x.id() - low] = true;
     bars.back() = options.seed ? options.seed : Shared(filled(root.shape(), 1));
+
+    struct Observed {
+        int& runs;
+        explicit Observed(int& r) : runs(r) { ++runs; }
+        ~Observed() { --runs; }
+    };
+    std::optional<Observed> observed;
+    if (options.observer) observed.emplace(observed_);
 
     Vector<Shared> several;
     for (Id id = root.id(); id > low; --id) {  // nothing below `low` is needed, so neither is its own pullback
@@ -280,11 +293,12 @@ Gradients Tape::backward(const Tensor& root, std::span<const Tensor> wanted, con
     if (options.keep == Keep::all)
         for (Id id = 0; id <= root.id(); ++id) keep({owner_->number, id, records_[id].epoch}, id, records_[id].shape);
     for (const auto& [number, id] : leaves_) {
-        const Gradients::Key key{number, Tensor::parameter, 0};
-        if (options.keep != Keep::wanted || gradients.entries_.contains(key)) {
-            keep(key, id, records_[id].shape);
-            gradients.entries_.insert_or_assign({owner_->number, id, records_[id].epoch}, gradients.entries_.at(key));
-        }
+        const Gradients::Key parameter = Gradients::key(number), leaf{owner_->number, id, records_[id].epoch};
+        if (!gradients.every_parameter_ && !gradients.entries_.contains(parameter) &&
+            !gradients.entries_.contains(leaf))
+            continue;
+        keep(parameter, id, records_[id].shape);
+        gradients.entries_.insert_or_assign(leaf, Gradients::Entry{{}, false, number});
     }
     return gradients;
 }
@@ -295,9 +309,11 @@ Gradients::Key Gradients::key(const Tensor& x) {
 }
 
 Gradients::Entry& Gradients::find(const Tensor& x) const {
-    const auto at = entries_.find(key(x));
+    x.shared();
+    auto at = entries_.find(key(x));
+    if (at != entries_.end() && at->second.parameter) at = entries_.find(key(at->second.parameter));
     if (at != entries_.end()) return at->second;
-    if (x.id() == Tensor::parameter)  // all parameters are asked for; one that the tape never met has gradient 0
+    if (x.id() == Tensor::parameter && every_parameter_)
         return entries_.emplace(key(x), Entry{Shared(filled(x.shape(), 0)), false}).first->second;
     fail<TapeError>("gradient",
                     "of a tensor " + text(x.shape()) + " that backward was not asked for: name it among the wanted");
@@ -308,9 +324,10 @@ Array& Gradients::edit(const Tensor& x) { return find(x).bar.edit(); }
 bool Gradients::reached(const Tensor& x) const { return find(x).reached; }
 
 Gradients& Gradients::operator+=(const Gradients& other) {
+    every_parameter_ = other.every_parameter_ && (every_parameter_ || entries_.empty());
     for (const auto& [key, entry] : other.entries_) {
         const auto [at, is_new] = entries_.try_emplace(key, entry);
-        if (is_new) continue;
+        if (is_new || entry.parameter) continue;
         if (at->second.bar->shape() != entry.bar->shape())
             fail<ShapeError>("gradient",
                              "shapes differ: " + text(at->second.bar->shape()) + " and " + text(entry.bar->shape()));

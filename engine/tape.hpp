@@ -66,11 +66,12 @@ public:
     Parameter& operator=(Parameter&&) noexcept = default;
     Parameter clone() const { return Parameter(Array(value()), name()); }
 
-    const Array& value() const { return *value_; }
-    const Shape& shape() const { return value_->shape(); }
-    std::size_t size() const { return value_->size(); }
-    const std::string& name() const { return owner_->name; }
-    void rename(std::string name) { owner_->name = std::move(name); }
+    // All but assignment throw TapeError on a parameter that was moved from.
+    const Array& value() const { return *here().value_; }
+    const Shape& shape() const { return value().shape(); }
+    std::size_t size() const { return value().size(); }
+    const std::string& name() const { return here().owner_->name; }
+    void rename(std::string name) { here().owner_->name = std::move(name); }
 
     // Replaces the value. Tapes that recorded the old one keep it for their pullbacks, and refuse to record the new
     // one. throws ShapeError if the shape differs: the parameter is then as it was
@@ -84,6 +85,10 @@ public:
 
 private:
     friend class Tensor;
+    const Parameter& here() const {
+        if (!owner_) fail<TapeError>("parameter", "it was moved from: it has neither value nor name");
+        return *this;
+    }
     Owner owner_;
     Shared value_;
 };
@@ -143,8 +148,10 @@ struct Record {
 };
 
 // ∂root/∂x for the tensors asked for and all parameters. Unlike a mutable .grad they never go stale.
+// Gradients{} is the empty sum, to add to.
 class Gradients {
 public:
+    // A parameter that the tape never met has gradient 0, if parameters were asked for.
     // throws TapeError if x was not asked for or belongs to another tape
     const Array& operator[](const Tensor& x) const;
     Array& edit(const Tensor& x);                   // the same to change: clipping
@@ -167,11 +174,14 @@ private:
     struct Entry {
         Shared bar;
         bool reached;
+        std::uint64_t parameter = 0;  // not 0: this is its leaf, and the gradient stands with the parameter
     };
     static Key key(const Tensor& x);
+    static Key key(std::uint64_t parameter) { return {parameter, Tensor::parameter, 0}; }
     Entry& find(const Tensor& x) const;
     mutable std::unordered_map<Key, Entry, Hash, std::equal_to<Key>, RecyclingAllocator<std::pair<const Key, Entry>>>
         entries_;
+    bool every_parameter_ = false;  // were all asked for
 };
 
 // What an observer is told while backward runs: one edge's share of a cotangent, before it is added to the others.
@@ -244,6 +254,7 @@ private:
     std::unordered_map<std::uint64_t, Id> leaves_;  // parameter number → its leaf
     std::uint32_t epoch_ = 0;
     int paused_ = 0;
+    mutable int observed_ = 0;  // runs of backward that an observer watches: the records must stay where they are
 };
 
 // While it lives, ops compute the same values with the same code, but record nothing: evaluation, decoding.

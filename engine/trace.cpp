@@ -142,7 +142,7 @@ static void check(const Trace& t) {
                    "input " + std::to_string(from) + " is not an earlier record");
     for (std::size_t i = 0; i < t.graph->edges.size(); ++i) {
         const Trace::Graph::Edge& e = t.graph->edges[i];
-        demand(e.to < records.size() && e.input < records[e.to].inputs.size() &&
+        demand(e.to < records.size() && e.from < e.to && e.input < records[e.to].inputs.size() &&
                    records[e.to].inputs[e.input] == std::int64_t(e.from),
                "graph.edges", i, "record " + std::to_string(e.to) + " has no input from " + std::to_string(e.from));
     }

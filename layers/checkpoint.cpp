@@ -1,5 +1,6 @@
 #include "checkpoint.hpp"
 #include <bit>
+#include <cmath>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -139,57 +140,58 @@ template <class Number> Array numbers(const char* bytes, const Shape& shape) {
     return array;
 }
 
-template <class Number> void append(std::string& bytes, const Array& array) {
+// false if a finite number does not fit: it would come back as infinite.
+template <class Number> bool append(std::string& bytes, const Array& array) {
     for (std::size_t i = 0; i < array.size(); ++i) {
         const Number n = Number(array.data()[i]);
+        if (std::isinf(n) && std::isfinite(array.data()[i])) return false;
         bytes.append(reinterpret_cast<const char*>(&n), sizeof n);
     }
+    return true;
 }
 
-// The tensor of an entry that begins where the one before ended; moves `at` to its own end.
-Array tensor(const std::string& file, const std::string& name, const Entry& entry, std::string_view data,
-             std::size_t& at) {
+std::string read_bytes(std::ifstream& in, const std::string& file, std::size_t count) {
+    std::string bytes(count, '\0');
+    if (!in.read(bytes.data(), std::streamsize(count))) refuse(file, "can't be read");
+    return bytes;
+}
+
+// Judges an entry, which must begin where the one before ended, at `at`; moves `at` to its end.
+void check_bytes(const std::string& file, const std::string& name, const Entry& entry, std::uint64_t data_size,
+                 std::uint64_t& at) {
     const auto bad = [&](const std::string& what) { refuse(file, "tensor " + in_quotes(name) + " " + what); };
     if (entry.dtype != "F64" && entry.dtype != "F32") bad("is of dtype " + in_quotes(entry.dtype) + ", not F64 or F32");
     if (entry.dtype == "F64" && sizeof(Real) == 4) bad("is F64: this build computes with F32, and does not round");
     if (entry.offsets.size() != 2) bad("needs two data_offsets");
     const std::uint64_t begin = entry.offsets[0], end = entry.offsets[1];
     if (begin != at) bad("begins at " + std::to_string(begin) + " where " + std::to_string(at) + " is due");
-    if (end < begin || end > data.size()) bad("ends at " + std::to_string(end) + ", outside of the data");
+    if (end < begin || end > data_size) bad("ends at " + std::to_string(end) + ", outside of the data");
     std::uint64_t bytes = entry.dtype == "F64" ? 8 : 4, strides = bytes;
     for (const std::uint64_t n : entry.shape) {  // (0, 2⁶³) has no bytes, and strides beyond memory
         bytes *= n;
         if (__builtin_mul_overflow(strides, std::max<std::uint64_t>(n, 1), &strides) || strides >> 62)
             bad("is larger than memory");
     }
-    const Shape shape(entry.shape.begin(), entry.shape.end());
-    if (bytes != end - begin) bad(text(shape) + " does not fill its " + std::to_string(end - begin) + " bytes");
+    if (bytes != end - begin)
+        bad(text(Shape(entry.shape.begin(), entry.shape.end())) + " does not fill its " + std::to_string(end - begin) +
+            " bytes");
     at = end;
-    return entry.dtype == "F64" ? numbers<double>(data.data() + begin, shape)
-                                : numbers<float>(data.data() + begin, shape);
-}
-
-std::string read_bytes(const std::string& file) {
-    std::error_code error;
-    if (!fs::is_regular_file(file, error))
-        refuse(file, fs::exists(file, error) ? "is not a file" : "there is no such file");
-    std::string bytes(fs::file_size(file), '\0');
-    std::ifstream in(file, std::ios::binary);
-    if (!in.read(bytes.data(), std::streamsize(bytes.size()))) refuse(file, "can't be read");
-    return bytes;
 }
 
 }  // namespace
 
 Checkpoint read_checkpoint(const std::string& file) {
-    const std::string bytes = read_bytes(file);
+    std::error_code error;
+    if (!fs::is_regular_file(file, error))
+        refuse(file, fs::exists(file, error) ? "is not a file" : "there is no such file");
+    const std::uint64_t size = fs::file_size(file);
+    std::ifstream in(file, std::ios::binary);
     std::uint64_t length = 0;
-    if (bytes.size() < sizeof length) refuse(file, "has no header: " + std::to_string(bytes.size()) + " bytes");
-    std::memcpy(&length, bytes.data(), sizeof length);
-    if (length > longest_header || length > bytes.size() - sizeof length)
-        refuse(file, "a header of " + std::to_string(length) + " bytes in a file of " + std::to_string(bytes.size()));
-    const std::string_view json(bytes.data() + sizeof length, length),
-        data(json.data() + length, bytes.size() - sizeof length - length);
+    if (size < sizeof length) refuse(file, "has no header: " + std::to_string(size) + " bytes");
+    std::memcpy(&length, read_bytes(in, file, sizeof length).data(), sizeof length);
+    if (length > longest_header || length > size - sizeof length)
+        refuse(file, "a header of " + std::to_string(length) + " bytes in a file of " + std::to_string(size));
+    const std::string json = read_bytes(in, file, length);
     if (!json.starts_with('{')) refuse(file, "the header does not begin with {");
 
     Header header;
@@ -199,10 +201,18 @@ Checkpoint read_checkpoint(const std::string& file) {
     std::vector<std::pair<std::string, Entry>> in_order(header.entries.begin(), header.entries.end());
     std::stable_sort(in_order.begin(), in_order.end(),
                      [](const auto& a, const auto& b) { return a.second.offsets < b.second.offsets; });
-    Checkpoint checkpoint{std::move(header.metadata), {}};
-    std::size_t at = 0;
-    for (const auto& [name, entry] : in_order) checkpoint.tensors.emplace(name, tensor(file, name, entry, data, at));
-    if (at != data.size()) refuse(file, std::to_string(data.size() - at) + " bytes after the last tensor");
+    const std::uint64_t data_size = size - sizeof length - length;
+    std::uint64_t at = 0;
+    for (const auto& [name, entry] : in_order) check_bytes(file, name, entry, data_size, at);
+    if (at != data_size) refuse(file, std::to_string(data_size - at) + " bytes after the last tensor");
+
+    Checkpoint checkpoint{std::move(header.metadata), {}};  // nothing is allocated before all of the header is judged
+    for (const auto& [name, entry] : in_order) {
+        const std::string bytes = read_bytes(in, file, entry.offsets[1] - entry.offsets[0]);
+        const Shape shape(entry.shape.begin(), entry.shape.end());
+        checkpoint.tensors.emplace(
+            name, entry.dtype == "F64" ? numbers<double>(bytes.data(), shape) : numbers<float>(bytes.data(), shape));
+    }
     return checkpoint;
 }
 
@@ -234,7 +244,8 @@ static std::string serialised(const Parameters& model, const std::string& file, 
     for (const auto& [path, p] : model) {
         if (path == "__metadata__") refuse(file, "no parameter may have the path __metadata__");
         const std::size_t begin = data.size();
-        f64 ? append<double>(data, p->value()) : append<float>(data, p->value());
+        if (!(f64 ? append<double>(data, p->value()) : append<float>(data, p->value())))
+            refuse(file, "parameter " + in_quotes(path) + " holds a number beyond the range of float");
         header[path] = {{"dtype", f64 ? "F64" : "F32"},
                         {"shape", std::vector<std::size_t>(p->shape().begin(), p->shape().end())},
                         {"data_offsets", {begin, data.size()}}};

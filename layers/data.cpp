@@ -6,27 +6,25 @@
 
 namespace lookback {
 
-// The bytes of the code point that begins at a place, or 0 if none does (RFC 3629: shortest forms, no surrogates).
-static std::size_t code_point(std::string_view s, std::size_t at) {
-    const auto byte = [&](std::size_t i) { return at + i < s.size() ? unsigned(std::uint8_t(s[at + i])) : 0u; };
-    const unsigned lead = byte(0);
-    if (lead < 0x80) return 1;
-    const std::size_t n = lead >= 0xc2 && lead < 0xe0   ? 2
-                          : lead >= 0xe0 && lead < 0xf0 ? 3
-                          : lead >= 0xf0 && lead < 0xf5 ? 4
-                                                        : 0;
-    for (std::size_t i = 1; i < n; ++i)
-        if (byte(i) >> 6 != 2) return 0;
-    const unsigned second = byte(1);
-    const bool wrong = (lead == 0xe0 && second < 0xa0) || (lead == 0xed && second > 0x9f) ||
-                       (lead == 0xf0 && second < 0x90) || (lead == 0xf4 && second > 0x8f);
-    return wrong ? 0 : n;
+CodePoint decode(std::string_view s, std::size_t i) {
+    const auto byte = [&](std::size_t k) { return static_cast<unsigned char>(s[k]); };
+    const unsigned lead = byte(i);
+    const std::size_t n = lead < 0x80 ? 1 : lead >> 5 == 6 ? 2 : lead >> 4 == 14 ? 3 : lead >> 3 == 30 ? 4 : 0;
+    static constexpr char32_t smallest[] = {0, 0, 0x80, 0x800, 0x10000};  // in the shortest form
+    char32_t c = n == 1 ? lead : lead & (0x7fu >> n);
+    bool good = n > 0 && i + n <= s.size();
+    for (std::size_t k = 1; good && k < n; ++k) {
+        good = byte(i + k) >> 6 == 2;
+        c = c << 6 | (byte(i + k) & 0x3f);
+    }
+    if (!good || c < smallest[n] || c > 0x10ffff || (c >= 0xd800 && c < 0xe000)) return {0, i, 0};
+    return {c, i, n};
 }
 
 Tokens characters(std::string_view utf8) {
     Tokens tokens;
     for (std::size_t at = 0; at < utf8.size(); at += tokens.back().size()) {
-        const std::size_t n = code_point(utf8, at);
+        const std::size_t n = decode(utf8, at).bytes;
         if (n == 0) fail<ValueError>("characters", "byte " + std::to_string(at) + " is not UTF-8");
         tokens.emplace_back(utf8.substr(at, n));
     }
@@ -55,7 +53,7 @@ std::vector<Row> read_tsv(const std::string& file, std::size_t columns) {
         };
         if (line.ends_with('\r')) line.pop_back();
         for (std::size_t at = 0, n = 0; at < line.size(); at += n) {
-            n = code_point(line, at);
+            n = decode(line, at).bytes;
             if (n == 0) bad("byte " + std::to_string(at) + " is not UTF-8");
             if ((std::uint8_t(line[at]) < ' ' && line[at] != '\t') || line[at] == '\x7f') bad("a control character");
         }

@@ -17,6 +17,14 @@ namespace lookback {
 using Tokens = std::vector<std::string>;
 using Ids = std::vector<std::int64_t>;
 
+// One character of a text, as Unicode numbers it: 0xe4 is ä.
+struct CodePoint {
+    char32_t value;
+    std::size_t at, bytes;
+};
+// What begins at a byte of the text.   bytes = 0 if it is not UTF-8 (RFC 3629: shortest forms, no surrogates)
+CodePoint decode(std::string_view utf8, std::size_t at);
+
 // The code points of a text, each as UTF-8: "März" is M, ä, r, z.   throws ValueError "[characters] byte 2 is not
 // UTF-8"
 Tokens characters(std::string_view utf8);

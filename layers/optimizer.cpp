@@ -40,32 +40,42 @@ static double largest_entry(const char* op, const Parameters& model, const Gradi
     return largest;
 }
 
-static double gradient_norm(const char* op, const Parameters& model, const Gradients& gradients) {
+// The norm of all gradients as unit · root, with unit a power of 2 near the largest entry: so nothing overflows, and
+// no other sum changes a bit.
+struct ScaledNorm {
+    double unit = 1, root = 0;
+};
+static ScaledNorm scaled_norm(const char* op, const Parameters& model, const Gradients& gradients) {
     const double largest = largest_entry(op, model, gradients);
-    if (largest == 0) return 0;
-    // In units of a power of 2 near the largest: nothing overflows, and no other sum changes a bit.
-    const double unit = std::ldexp(1, std::ilogb(largest));
+    if (largest == 0) return {};
+    ScaledNorm norm{std::ldexp(1, std::ilogb(largest))};
     double squares = 0;
     for (const auto& [path, p] : model) {
         const Array& g = gradients[*p];
         for (std::size_t i = 0; i < g.size(); ++i) {
-            const double entry = double(g.data()[i]) / unit;
+            const double entry = double(g.data()[i]) / norm.unit;
             squares += entry * entry;
         }
     }
-    return unit * std::sqrt(squares);
+    norm.root = std::sqrt(squares);
+    return norm;
 }
 
 double gradient_norm(const Parameters& model, const Gradients& gradients) {
-    return gradient_norm("gradient_norm", model, gradients);
+    const auto [unit, root] = scaled_norm("gradient_norm", model, gradients);
+    return unit * root;
 }
 
 double clip_by_norm(const Parameters& model, Gradients& gradients, double largest) {
     if (!(largest > 0)) fail<ValueError>("clip_by_norm", "the largest norm must be positive");
-    const double length = gradient_norm("clip_by_norm", model, gradients);
-    if (length > largest)
-        for (const auto& [path, p] : model) gradients.edit(*p) *= Real(largest / length);
-    return length;
+    const auto [unit, root] = scaled_norm("clip_by_norm", model, gradients);
+    if (unit * root <= largest) return unit * root;
+    for (const auto& [path, p] : model) {
+        Array& g = gradients.edit(*p);
+        for (std::size_t i = 0; i < g.size(); ++i)
+            g.data()[i] = Real(double(g.data()[i]) / unit * (largest / root));  // though unit · root be infinite
+    }
+    return unit * root;
 }
 
 // ---- Optimizers -----------------------------------------------------------------------------------------------------

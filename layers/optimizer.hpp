@@ -16,7 +16,9 @@ class Schedule {
 public:
     template <std::convertible_to<double> Number>
     Schedule(Number rate) : rate_([rate = double(rate)](std::size_t) { return rate; }) {}
-    explicit Schedule(std::function<double(std::size_t)> rate) : rate_(std::move(rate)) {}
+    explicit Schedule(std::function<double(std::size_t)> rate) : rate_(std::move(rate)) {
+        if (!rate_) fail<ValueError>("schedule", "the function is empty");
+    }
     double operator()(std::size_t step) const { return rate_(step); }
 
 private:

@@ -10,7 +10,7 @@ Array sinusoidal(std::size_t T, std::size_t E, std::size_t first) {
     Array P = filled({T, E}, 0);
     for (std::size_t t = 0; t < T; ++t)
         for (std::size_t i = 0; i < E; ++i) {
-            const double angle = double(first + t) / std::pow(10000., double(i - i % 2) / double(E));
+            const double angle = (double(first) + double(t)) / std::pow(10000., double(i - i % 2) / double(E));
             P(t, i) = Real(i % 2 ? std::cos(angle) : std::sin(angle));
         }
     return P;

@@ -8,21 +8,6 @@
 
 namespace lookback {
 
-CodePoint decode(std::string_view s, std::size_t i) {
-    const auto byte = [&](std::size_t k) { return static_cast<unsigned char>(s[k]); };
-    const unsigned lead = byte(i);
-    const std::size_t n = lead < 0x80 ? 1 : lead >> 5 == 6 ? 2 : lead >> 4 == 14 ? 3 : lead >> 3 == 30 ? 4 : 0;
-    static constexpr char32_t smallest[] = {0, 0, 0x80, 0x800, 0x10000};
-    char32_t c = n == 1 ? lead : lead & (0x7fu >> n);
-    bool good = n > 0 && i + n <= s.size();
-    for (std::size_t k = 1; good && k < n; ++k) {
-        good = byte(i + k) >> 6 == 2;
-        c = c << 6 | (byte(i + k) & 0x3f);
-    }
-    if (!good || c < smallest[n] || c > 0x10ffff || (c >= 0xd800 && c < 0xe000)) return {0, i, 0};
-    return {c, i, n};
-}
-
 std::vector<CodePoint> code_points(std::string_view s) {
     std::vector<CodePoint> out;
     for (std::size_t i = 0; i < s.size(); i += out.back().bytes) {

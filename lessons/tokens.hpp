@@ -5,15 +5,10 @@
 #include <string>
 #include <string_view>
 #include <vector>
-#include "engine/indices.hpp"
+#include "layers/data.hpp"
 
 namespace lookback {
 
-struct CodePoint {
-    char32_t value;
-    std::size_t at, bytes;
-};
-CodePoint decode(std::string_view utf8, std::size_t at);  // bytes = 0 if what begins there is not UTF-8
 // throws ValueError "[text] byte 12 is not UTF-8"
 std::vector<CodePoint> code_points(std::string_view utf8);
 void append_utf8(std::string& out, char32_t c);

@@ -73,11 +73,13 @@ std::vector<std::string> broken_rules(const Source& source) {
         if (name.find("xtensor-blas/") == std::string::npos)
             only_in(name, "xtensor/", {"engine/array.hpp", "engine/expression.hpp"});
         only_in(name, "cblas", {"engine/blas.cpp"});
-        only_in(name, "nlohmann/", {"engine/trace.cpp", "layers/checkpoint.cpp"});
+        if (!starts(path, "lessons/assignments/"))  // whose grader and probe speak it
+            only_in(name, "nlohmann/", {"engine/trace.cpp", "layers/checkpoint.cpp"});
         only_in(name, "catch", {});
     }
     // (xt::adapt is a view of memory, nothing lazy)
-    static const std::regex lazy(R"(\bauto\s*&{0,2}\s+\w+\s*=\s*xt::(?!adapt)|xt::eval\s*\(|evaluation_strategy::immediate)");
+    static const std::regex lazy(
+        R"(\bauto\s*&{0,2}\s+\w+\s*=\s*xt::(?!adapt)|xt::eval\s*\(|evaluation_strategy::immediate)");
     if (std::regex_search(source.text, lazy)) wrong.push_back(path + " keeps an array expression unevaluated");
     static const std::regex reducer(R"(xt::(sum|mean|prod|amax|amin|variance|stddev|norm_\w+)\s*\()");
     if (std::regex_search(source.text, reducer)) wrong.push_back(path + " reduces by xtensor: kernels.hpp does it");

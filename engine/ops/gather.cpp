@@ -16,6 +16,8 @@ Tensor embedding(const Tensor& table, const Indices& ids) {
     if (table.rank() != 2) fail<ShapeError>("embedding", "the table is not (V,E): " + text(table.shape()));
     const std::size_t rows = table.shape()[0];
     check_indices("embedding", "id", ids, rows, "a table of " + std::to_string(rows) + " rows");
+    if (ids.shape().size() == max_axes)
+        fail<ShapeError>("embedding", "at most " + std::to_string(max_axes - 1) + " axes of ids: " + text(ids.shape()));
     Shape shape = ids.shape();
     shape.push_back(table.shape()[1]);
     checked_size("embedding", shape);

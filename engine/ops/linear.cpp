@@ -39,7 +39,8 @@ ProductPlan plan(const char* op, Shape a, Shape b, Op op_b) {
     if (row) a.insert_at(0, 1);
     if (column) b.push_back(1);
 
-    ProductPlan p{a[a.size() - 2], b.back(), a.back(), {}, Shape(a.begin(), a.end() - 2), Shape(b.begin(), b.end() - 2), {}};
+    ProductPlan p{
+        a[a.size() - 2], b.back(), a.back(), {}, Shape(a.begin(), a.end() - 2), Shape(b.begin(), b.end() - 2), {}};
     std::size_t k = b[b.size() - 2];
     if (op_b == Op::transposed) std::swap(p.n, k);
     if (p.k != k) reject("inner sizes differ: ");

@@ -306,6 +306,8 @@ std::vector<Tensor> unbind(const Tensor& x, int axis) {
     Shape shape = x.shape();
     const std::size_t k = normalise_axis("unbind", axis, shape), n = shape[k];
     if (n == 0) return {};
+    if (n >= Tensor::first_special)
+        fail<ShapeError>("unbind", "too many parts: axis " + std::to_string(axis) + " of " + text(x.shape()));
     shape.erase_at(k);
     std::vector<Shared> values;
     values.reserve(n);

@@ -273,6 +273,44 @@ TEST_CASE("gradients know what was asked for, what was reached, and whose they a
     CHECK_FALSE(g.reached(twin));  // an equal value, another identity
 }
 
+TEST_CASE("a parameter that was not asked for has no gradient, not a gradient of 0") {
+    Tape tape;
+    const Parameter w(Array{1, 2}, "w"), v(Array{3, 4}, "v"), never(Array{5}, "never");
+    const Tensor x = tape.leaf(Array{3, 4}), loss = sum(x * w * v);
+    const Gradients none = tape.backward(loss, {x}, {.keep = Keep::wanted});
+    CHECK_THROWS_WITH(none[w], contains("not asked for"));
+    CHECK_THROWS_AS(none.reached(never), TapeError);
+    const Gradients one = tape.backward(loss, {w, never}, {.keep = Keep::wanted});
+    CHECK(close(one[w], Array{9, 16}));
+    CHECK(close(one[never], Array{0}));
+    CHECK_FALSE(one.reached(never));
+    CHECK_THROWS_AS(one[v], TapeError);
+    const Gradients by_leaf = tape.backward(loss, {tape.leaf(w)}, {.keep = Keep::wanted});
+    CHECK(close(by_leaf[w], Array{9, 16}));
+    CHECK_THROWS_AS(by_leaf[v], TapeError);
+    CHECK_THROWS_AS(Gradients()[w], TapeError);
+
+    Gradients sum_of_all;
+    sum_of_all += tape.backward(loss);
+    CHECK(close(sum_of_all[never], Array{0}));
+    sum_of_all += none;  // which knows nothing of parameters
+    CHECK_THROWS_AS(sum_of_all[Parameter(Array{6}, "never either")], TapeError);
+}
+
+TEST_CASE("a parameter and its leaf have one gradient: an edit of either is seen in both") {
+    Tape tape;
+    const Parameter w(Array{1, 2}, "w");
+    const Tensor leaf = tape.leaf(w);
+    Gradients g = tape.backward(sum(leaf * w));
+    g.edit(w) = Array{10, 20};
+    CHECK(close(g[leaf], Array{10, 20}));
+    g.edit(leaf) = Array{5, 6};
+    CHECK(close(g[w], Array{5, 6}));
+    g += tape.backward(sum(leaf * w));  // added once, not once under each name
+    CHECK(close(g[w], Array{7, 10}));
+    CHECK(close(g[leaf], Array{7, 10}));
+}
+
 TEST_CASE("a gradient is not found under a new object at an old address") {
     Gradients g;
     const Parameter* old = nullptr;
@@ -319,6 +357,29 @@ TEST_CASE("an observer sees every contribution, which add up, and changes no bit
     CHECK(labels == std::vector<std::string>{"value", "recurrence"});
     CHECK(close(seen, Array{8, 17}));
     CHECK(same_bits(watched[x], tape.backward(loss, {x})[x]));
+}
+
+TEST_CASE("an observer may read the tape that it watches, not change it") {
+    Tape tape;
+    const Parameter w(Array{1, 2}, "w");
+    const Tensor x = tape.leaf(Array{1, 2}), loss = sum(tanh(x));
+    const Tape::Mark mark = tape.mark();
+    const auto watched_by = [&](std::function<void()> act) {
+        return tape.backward(loss, {x}, {.observer = [act](const Contribution&) { act(); }});
+    };
+    CHECK_THROWS_WITH(watched_by([&] { (void)(x + 1); }), contains("[add]") && contains("observer"));
+    CHECK_THROWS_WITH(watched_by([&] { (void)tape.leaf(Array{1}); }), contains("[leaf]"));
+    CHECK_THROWS_WITH(watched_by([&] { (void)tape.leaf(w); }), contains("observer"));
+    CHECK_THROWS_WITH(watched_by([&] { tape.rewind(mark); }), contains("[rewind]"));
+    Array inner;
+    const Gradients g = watched_by([&] {
+        inner = tape.backward(loss, {x})[x];
+        NoGrad off(tape);
+        (void)(x + 1);
+    });
+    CHECK(same_bits(g[x], inner));
+    CHECK(tape.size() == 3);  // and now it may grow again
+    CHECK_NOTHROW(x + 1);
 }
 
 // (a, 2a, 3a) as three sibling outputs
@@ -469,6 +530,28 @@ TEST_CASE("parameters are move-only, keep their identity when moved, and clone i
     const Tensor y = sum(tape.leaf(w) * w);
     const Parameter moved = std::move(w);
     CHECK(close(tape.backward(y)[moved], Array{2, 4}));
+}
+
+TEST_CASE("what was moved from, or holds nothing, is an error and not a crash") {
+    Parameter w(Array{1, 2}, "w");
+    const Parameter moved = std::move(w);
+    Tape tape;
+    const Tensor x = tape.leaf(Array{1, 2}), loss = sum(x * moved);
+    const Gradients g = tape.backward(loss, {x});
+    CHECK_THROWS_WITH(w.value(), contains("moved from"));
+    CHECK_THROWS_AS(w.shape(), TapeError);
+    CHECK_THROWS_AS(w.name(), TapeError);
+    CHECK_THROWS_AS(w.clone(), TapeError);
+    CHECK_THROWS_AS(w.assign(Array{1, 2}), TapeError);
+    CHECK_THROWS_AS(w.edit([](Array&) {}), TapeError);
+    CHECK_THROWS_AS(x * w, TapeError);
+    CHECK_THROWS_AS(tape.leaf(w), TapeError);
+    CHECK_THROWS_AS(tape.leaf(Shared()), TapeError);
+    CHECK_THROWS_AS(g[w], TapeError);
+    CHECK_THROWS_AS(tape.backward(loss, {w}), TapeError);
+    CHECK_THROWS_AS(tape.constant(Shared()) + x, TapeError);
+    w = Parameter(Array{5}, "again");
+    CHECK(close(w.value(), Array{5}));
 }
 
 TEST_CASE("gradients add: parts of a batch are the batch") {

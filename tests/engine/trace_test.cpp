@@ -179,6 +179,14 @@ TEST_CASE("parts that don't fit each other are neither written nor read") {
             "graph.records[1]: input -2 is not an earlier record");
     refused([](Trace& t) { t.graph->edges[1].input = 2; }, "graph.edges[1]: record 1 has no input from 0");
     refused([](Trace& t) { t.graph->edges[0].to = 3; }, "graph.edges[0]: record 3 has no input from 0");
+    refused(
+        [](Trace& t) {  // -1 among the inputs is a constant: no edge comes from it, whatever 2^64 - 1 looks like
+            t.graph->records[1].inputs[0] = Trace::Graph::constant;
+            t.graph->edges[0].from = std::size_t(-1);
+            t.graph->edges[0].to = 1;
+            t.graph->edges[0].input = 0;
+        },
+        "graph.edges[0]: record 1 has no input from 18446744073709551615");
     CHECK_THROWS_WITH(parse_trace(changed("/series/0/x", Json::array())), "[trace] series[0]: 0 x and 3 y");
 }
 

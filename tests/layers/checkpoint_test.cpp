@@ -101,6 +101,27 @@ TEST_CASE("stored as F32, values are rounded once and take half the room") {
     CHECK(fs::file_size(folder / "exact") - fs::file_size(folder / "rounded") == 7 * 4);
     CHECK(load(other, folder / "rounded").empty());
     CHECK(other.W.value()(1, 2) == double(0.1f));
+
+    model.b.assign(Array(Real(1e300)));
+    CHECK_THROWS_WITH(save(model, folder / "rounded", {}, Stored::rounded),
+                      contains("parameter \"b\"") && contains("beyond the range of float"));
+    load(other, folder / "rounded");  // the file that stood there stands
+    CHECK(other.W.value()(1, 2) == double(0.1f));
+    model.b.assign(Array(std::numeric_limits<Real>::infinity()));  // what is infinite stays so
+    CHECK_NOTHROW(save(model, folder / "rounded", {}, Stored::rounded));
+}
+
+TEST_CASE("a header is judged before the numbers are read") {
+    const Folder folder;
+    const std::string file = folder / "sparse";
+    {
+        std::ofstream out(file, std::ios::binary);
+        const std::string header = R"({"b":{"dtype":"F64","shape":[],"data_offsets":[0,8]}})";
+        const std::uint64_t length = header.size();
+        out.write(reinterpret_cast<const char*>(&length), sizeof length) << header;
+    }
+    fs::resize_file(file, std::uintmax_t(1) << 40);  // a terabyte of nothing: it could not be read whole
+    CHECK_THROWS_WITH(read_checkpoint(file), contains("bytes after the last tensor"));
 }
 
 TEST_CASE("a file that does not hold exactly the model's parameters is refused and changes nothing") {

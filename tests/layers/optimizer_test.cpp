@@ -136,6 +136,11 @@ TEST_CASE("clipping scales all gradients by one factor, and only if their common
         Gradients huge = slopes(model, Array{3 * big, 0}, 4 * big);
         CHECK(close(clip_by_norm(model, huge, 1) / big, 5));
         CHECK(close(huge[model.a], Array{.6, 0}));
+        const Real most = std::numeric_limits<Real>::max();
+        Gradients beyond = slopes(model, Array{most, most}, most);  // their norm is no double any more
+        clip_by_norm(model, beyond, 1);
+        CHECK(close(beyond[model.a], Array{1 / std::sqrt(3.), 1 / std::sqrt(3.)}));
+        CHECK(close(beyond[model.b], Array(Real(1 / std::sqrt(3.)))));
         CHECK(close(gradient_norm(model, slopes(model, Array{3 * small, 0}, 4 * small)) / small, 5));
     }
 }
@@ -168,6 +173,17 @@ TEST_CASE("the Transformer's rate rises in proportion to the step and falls as i
     CHECK(rate(3999) < rate(4000));
     CHECK(rate(4001) < rate(4000));
     CHECK_THROWS_AS(transformer_warm_up(512, 0), ValueError);
+}
+
+TEST_CASE("a rate or a decay that is not finite is refused before it touches a weight") {
+    Two model;
+    const Gradients g = slopes(model, Array{3, 4}, 1);
+    SGD sgd({.rate = Schedule([](std::size_t) { return double(nan_value); })});
+    CHECK_THROWS_WITH(sgd.step(model, g), contains("the rate of step 1 is not finite"));
+    CHECK(same_bits(model.a.value(), Array{1, 2}));
+    CHECK(sgd.steps() == 0);
+    CHECK_THROWS_AS(AdamW({.decay = double(infinity)}), ValueError);
+    CHECK_THROWS_AS(Schedule(std::function<double(std::size_t)>()), ValueError);
 }
 
 TEST_CASE("the cosine rate warms up to its peak, and falls to its floor") {

@@ -72,6 +72,15 @@ TEST_CASE("positions are added, counted from the first one given", "[layers][pos
     CHECK(parameter_count(learned) == 20);
 }
 
+TEST_CASE("a first position so far that the last one wraps is not taken for a small one", "[layers][position]") {
+    Tape tape;
+    Generator generator(1);
+    const Tensor x = tape.leaf(filled({1, 3, 4}, 0));
+    const std::size_t last = std::numeric_limits<std::size_t>::max();
+    CHECK_THROWS_AS(LearnedPosition(8, 4, generator)(x, last), IndexError);
+    CHECK_FALSE(close(sinusoidal(2, 4, last)(1, 1), 1));  // not position 0 again, whose cosine is 1
+}
+
 TEST_CASE("positions beyond a learned table are refused", "[layers][position]") {
     Generator generator(1);
     const LearnedPosition learned(4, 8, generator);

@@ -470,7 +470,14 @@ TEST_CASE("what can't be moved is refused, with the shapes") {
         CHECK_THROWS_AS(split(x, 2, {1}), ShapeError);
         CHECK_THROWS_AS(unbind(x, -3), ShapeError);
         CHECK_THROWS_AS(unbind(scalar), ShapeError);
-        CHECK_THROWS_AS(unsqueeze(tape.leaf(filled({1, 1, 1, 1, 1, 1}, 0)), 0), ShapeError);  // a seventh axis
+        const Tensor six = tape.leaf(filled({1, 1, 1, 1, 1, 1}, 0));
+        CHECK_THROWS_MATCHES(unsqueeze(six, 0), ShapeError,
+                             message("[unsqueeze] at most 6 axes, and they are there: (1,1,1,1,1,1)"));
+        CHECK_THROWS_MATCHES(stack({six, six}, 0), ShapeError,
+                             message("[stack] at most 6 axes, and they are there: (1,1,1,1,1,1)"));
+        const Tensor endless = tape.leaf(filled({std::size_t(1) << 62, 0}, 0));
+        CHECK_THROWS_MATCHES(unbind(endless), ShapeError,
+                             message("[unbind] too many parts: axis 0 of (4611686018427387904,0)"));
     }
     SECTION("orders that are none") {
         CHECK_THROWS_MATCHES(permute(x, {1, 1}), ShapeError, message("[permute] axis 1 is named twice, shape (2,3)"));

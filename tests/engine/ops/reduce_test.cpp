@@ -205,6 +205,21 @@ TEST_CASE("Reductions of nothing have a value where there is one, else an error"
     CHECK(argmax(x, 0).shape() == Shape{0});
 }
 
+TEST_CASE("A reduction of nothing to more than memory holds is refused", "[reduce]") {
+    Tape tape;
+    const std::size_t big = std::size_t(1) << 40;
+    const Tensor x = tape.leaf(filled({0, big, big}, 0));
+    CHECK_THROWS_WITH(sum(x, 0), Catch::Matchers::Equals("[sum] too many elements: (1099511627776,1099511627776)"));
+    CHECK_THROWS_AS(norm(x, 0), ShapeError);
+    CHECK(sum(x, {1, 2}).shape() == Shape{0});
+    CHECK(sum(x).item() == 0);
+    const Tensor wide = tape.leaf(filled({big + 1, big + 1, 3, 0}, 0));  // the product of its first axes wraps
+    const Tensor y = sum(wide, 2);
+    CHECK(y.shape() == Shape{big + 1, big + 1, 0});
+    CHECK(tape.backward(sum(y), {wide})[wide].shape() == wide.shape());
+    CHECK_THROWS_AS(filled({big, big}, 0), ShapeError);
+}
+
 TEST_CASE("Axes that are not there or named twice are refused by name", "[reduce]") {
     Tape tape;
     const Tensor x = tape.leaf(filled({2, 3}, 1)), s = tape.leaf(filled({}, 1));

@@ -2,6 +2,7 @@
 #include <cmath>
 #include <limits>
 #include "engine/gradcheck.hpp"
+#include "engine/ops/arithmetic.hpp"
 #include "engine/ops/linear.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/close.hpp"
@@ -276,6 +277,21 @@ TEST_CASE("A query with nothing to see has output 0 and gradient 0 (C30, O27)") 
     CHECK(close(y.value(), Array{0, 0, 0}, 0, 0));
     CHECK(close(gradient(tape, y, x, Array{1, 2, 3}), Array{0, 0, 0}, 0, 0));
     CHECK(std::isnan(softmax(tape.leaf(filled({3}, -infinity)), 0).value()(0)));  // the unsafe way to hide all
+}
+
+TEST_CASE("What other policies make of a query with nothing to see (O27)") {
+    Tape tape;
+    const Tensor scores = tape.leaf(Array{1, 2, 3}), hidden = tape.constant(filled({3}, Real(-1e9)));
+    const Mask nothing({3}, {false, false, false});
+    const Array third = filled({3}, Real(1) / 3);
+    CHECK(close(softmax(masked_fill(scores, nothing, Real(-1e9)), 0).value(), third));
+    // Added to, a float score is lost in the last place of 1e9; a double keeps it, and attends as if nothing were
+    // hidden.
+    const Array as_if_visible{Real(.09003057), Real(.24472847), Real(.66524096)};
+    CHECK(close(softmax(scores + hidden, 0).value(), sizeof(Real) == 4 ? third : as_if_visible, 0, 1e-8));
+    CHECK(std::isnan(softmax(masked_fill(scores, nothing, -infinity), 0).value()(0)));
+    CHECK(float(1) + float(-1e9) == float(-1e9));
+    CHECK(float(33) + float(-1e9) == float(-999999936));
 }
 
 TEST_CASE("True means visible (C34)") {
