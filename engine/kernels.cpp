@@ -33,12 +33,18 @@ double norm(const Array& x) {
 
 // ---- arithmetic, activation and reduce
 
-Array chain(const Array& y_bar, Array slope) {
-    const Real* g = y_bar.data();
-    Real* s = slope.data();
+static void chain(std::size_t n, const Real* g, const Real* slope, Real* x_bar) {
     // A choice of factors, not of products: g++ vectorises only this one.
-    for (std::size_t i = 0; i < slope.size(); ++i) s[i] = g[i] * (g[i] == 0 ? 0 : s[i]);
-    return slope;
+    for (std::size_t i = 0; i < n; ++i) x_bar[i] = g[i] * (g[i] == 0 ? 0 : slope[i]);
+}
+Array chain(const Array& y_bar, const Array& slope) {
+    Array x_bar = Array::from_shape(slope.shape());
+    chain(slope.size(), y_bar.data(), slope.data(), x_bar.data());
+    return x_bar;
+}
+Array chain(const Array& y_bar, Array&& slope) {
+    chain(slope.size(), y_bar.data(), slope.data(), slope.data());
+    return std::move(slope);
 }
 
 // Joins the terms along n, start first: put(place in y, result), where term(place in x, place in y).

@@ -73,6 +73,7 @@ public:
 
 private:
     friend class Pullback;
+    bool added(const Array& contribution);
     Cotangent(const Pullback& pullback, Shared* slot, const Shape* shape)
         : pullback_(pullback), slot_(slot), shape_(shape) {}
     const Pullback& pullback_;
@@ -92,7 +93,7 @@ public:
     std::size_t inputs() const { return record_.inputs; }
     std::size_t outputs() const { return record_.outputs; }
     Cotangent x_bar(std::size_t i);
-    const Shape& x_shape(std::size_t i) const;  // of an input that needs a gradient
+    const Shape& x_shape(std::size_t i) const;  // of an input that was saved, or is no constant
     const Shape& y_shape(std::size_t output = 0) const;
     template <class T> const T& attributes() const { return std::any_cast<const T&>(record_.attributes); }
     const char* op() const { return record_.op; }

@@ -349,7 +349,9 @@ const Array& Pullback::kept(std::size_t i) const {
     return saved_or_throw(edges_[record_.inputs + i].saved, "a kept array");
 }
 bool Pullback::needs(std::size_t i) const { return edges_[i].from != Tensor::constant && edges_[i].from >= low_; }
-const Shape& Pullback::x_shape(std::size_t i) const { return tape_[edges_[i].from].shape; }
+const Shape& Pullback::x_shape(std::size_t i) const {
+    return edges_[i].saved ? edges_[i].saved->shape() : tape_[edges_[i].from].shape;
+}
 const Shape& Pullback::y_shape(std::size_t output) const { return tape_[Id(id_ + output)].shape; }
 
 const Array& Pullback::y_bar(std::size_t output) {
@@ -370,23 +372,21 @@ Cotangent Pullback::x_bar(std::size_t i) {
     return {*this, observed_.empty() ? &bars_[from - low_] : &observed_[i], &tape_[from].shape};
 }
 
-void Cotangent::operator+=(Array&& contribution) {
-    if (!slot_) return;
+// false for a first contribution of the right shape, which may be taken as it is.
+bool Cotangent::added(const Array& contribution) {
     if (contribution.shape() != *shape_)
         sum_to_shape(contribution, target());
     else if (*slot_)
         xt::noalias(slot_->edit()) += contribution;
     else
-        *slot_ = std::move(contribution);
+        return false;
+    return true;
 }
-
+void Cotangent::operator+=(Array&& contribution) {
+    if (slot_ && !added(contribution)) *slot_ = std::move(contribution);
+}
 void Cotangent::operator+=(const Array& contribution) {
-    if (!slot_) return;
-    if (contribution.shape() != *shape_)
-        sum_to_shape(contribution, target());
-    else if (*slot_)
-        xt::noalias(slot_->edit()) += contribution;
-    else
+    if (slot_ && !added(contribution))
         *slot_ = pullback_.last_ && &contribution == &**pullback_.last_ ? *pullback_.last_ : Shared(contribution);
 }
 

@@ -48,9 +48,10 @@ Tensor relu(const Tensor& x) {
     Array y = x.value();
     for (Real& v : y) v = v <= 0 ? 0 : v;  // NaN stays
     return record("relu", {x}, std::move(y), saves::output, [](Pullback& p) {
-        Array slope = p.y();
-        for (Real& v : slope) v = v > 0 ? 1 : 0;
-        p.x_bar(0) += chain(p.y_bar(), std::move(slope));
+        Array x_bar = p.take_y_bar();
+        const Real* y = p.y().data();
+        for (std::size_t i = 0; i < x_bar.size(); ++i) x_bar.data()[i] = y[i] > 0 ? x_bar.data()[i] : 0;
+        p.x_bar(0) += std::move(x_bar);
     });
 }
 

@@ -32,12 +32,19 @@ Tensor sub(const Tensor& a, const Tensor& b) {
     });
 }
 
+// ȳ ⊙ the other factor, where that may have been broadcast.
+static Array chain_with(Pullback& p, std::size_t other) {
+    const Array& factor = p.x(other);
+    if (factor.shape() == p.y_shape()) return chain(p.y_bar(), factor);
+    return chain(p.y_bar(), broadcast_to("mul", factor, p.y_shape()));
+}
+
 Tensor mul(const Tensor& a, const Tensor& b) {
     Array y = elementwise("mul", a.value(), b.value(), [](const Array& a, const Array& b) -> Array { return a * b; });
     const Saves saves = saves_if(!b.is_constant(), saves::input(0)) | saves_if(!a.is_constant(), saves::input(1));
     return record("mul", {a, b}, std::move(y), saves, [](Pullback& p) {
-        if (p.needs(0)) p.x_bar(0) += chain(p.y_bar(), broadcast_to("mul", p.x(1), p.y_shape()));
-        if (p.needs(1)) p.x_bar(1) += chain(p.y_bar(), broadcast_to("mul", p.x(0), p.y_shape()));
+        if (p.needs(0)) p.x_bar(0) += chain_with(p, 1);
+        if (p.needs(1)) p.x_bar(1) += chain_with(p, 0);
     });
 }
 

@@ -74,11 +74,15 @@ Target target(Cotangent x_bar, const ProductPlan& plan, const Shape& own) {
 
 template <Op op_b> Tensor multiply(const char* op, const Tensor& left, const Tensor& right) {
     Array product = multiplied(plan(op, left.shape(), right.shape(), op_b), left.value(), right.value(), op_b);
-    return record(op, {left, right}, std::move(product), saves::inputs, [](Pullback& p) {
-        const ProductPlan q = plan(p.op(), p.x(0).shape(), p.x(1).shape(), op_b);
-        const Real *a = p.x(0).data(), *b = p.x(1).data(), *c_bar = p.y_bar().data();
+    // each operand for the other's cotangent
+    const Saves saves = (right.is_constant() ? saves::nothing : saves::input(0)) |
+                        (left.is_constant() ? saves::nothing : saves::input(1));
+    return record(op, {left, right}, std::move(product), saves, [](Pullback& p) {
+        const ProductPlan q = plan(p.op(), p.x_shape(0), p.x_shape(1), op_b);
+        const Real* c_bar = p.y_bar().data();
         const std::size_t batches = count(q.batches), mn = q.m * q.n;
         if (p.needs(0)) {
+            const Real* b = p.x(1).data();
             const Target t = target(p.x_bar(0), q, q.a_batches);
             for (std::size_t i = 0; i < batches; ++i) {
                 Real* a_bar = t.array.data() + q.a(i);
@@ -89,6 +93,7 @@ template <Op op_b> Tensor multiply(const char* op, const Tensor& left, const Ten
             }
         }
         if (p.needs(1)) {
+            const Real* a = p.x(0).data();
             const Target t = target(p.x_bar(1), q, q.b_batches);
             for (std::size_t i = 0; i < batches; ++i) {
                 Real* b_bar = t.array.data() + q.b(i);

@@ -8,13 +8,13 @@ namespace lookback {
 // A vector is a row on the left, a column on the right, and its axis is dropped:
 //   (K)·(K) → ()   (K)·(…,K,N) → (…,N)   (…,M,K)·(K) → (…,M)
 // A right operand of one matrix, as in x W, is one product for all rows of the left. K = 0 gives zeros.
-// saves A, B
+// saves A unless B is a constant, B unless A is
 // throws ShapeError if the inner sizes differ, the leading axes do not broadcast, or an operand is a scalar
 Tensor matmul(const Tensor& a, const Tensor& b);
 
 // C = A Bᵀ.   (…,M,K)·(…,N,K) → (…,M,N)   Ā += C̄ B   B̄ += C̄ᵀ A, summed likewise
 // For scores Q Kᵀ and tied embeddings h Eᵀ.
-// saves A, B
+// saves A unless B is a constant, B unless A is
 // throws ShapeError as matmul does, and if an operand has fewer than two axes
 Tensor matmul_transposed(const Tensor& a, const Tensor& b);
 
