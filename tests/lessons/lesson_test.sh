@@ -15,7 +15,7 @@ refuses 'a prediction that is no number' 'NAME=NUMBER' --predict nonsense
 refuses 'an exercise that is not there' '--answer' --answer nonsense 1
 refuses 'a fault that is not there' '--break' --break nonsense
 
-declared() { grep -oE -- "^  $1 [^ ]+" help.txt | awk '{ print $2 }'; }
+declared() { sed "1,/^This lesson's own/d" help.txt | grep -oE -- "^  $1 [^ ]+" | awk '{ print $2 }'; }
 while read -r _ what name value wrong; do
     case $what in
         answer)
