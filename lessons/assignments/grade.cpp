@@ -1,0 +1,207 @@
+// The outer side of the process border: it holds the expectations, hands inputs to the probe, compares the answers.
+//
+//   grade --cases FILE|- --student FILE.cpp --work FOLDER --headers FILE… --probe FILE… [--task M.N] [--results FILE]
+//
+// --work is an empty folder to compile and run in. Exit codes: 0 every point, 1 not yet, 2 the grader can't be used so.
+#include <chrono>
+#include <cstdlib>
+#include <fstream>
+#include <iostream>
+#include <map>
+#include <sstream>
+#include "compare.hpp"
+#include "process.hpp"
+#include "report.hpp"
+
+using namespace lookback;
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr Limits compiler_limits{
+    .cpu_seconds = 20, .wall_seconds = 120, .memory = std::size_t(2) << 30, .processes = 32};
+constexpr Limits case_limits;
+
+using Flags = std::map<std::string, std::vector<std::string>>;
+
+Flags read_flags(int argc, char** argv) {
+    Flags flags{{"cases", {}},
+                {"student", {}},
+                {"work", {}},
+                {"headers", {}},
+                {"probe", {}},
+                {"task", {}},
+                {"results", {"results.json"}}};
+    std::vector<std::string>* values = nullptr;
+    for (const std::string& word : std::vector<std::string>(argv + 1, argv + argc)) {
+        if (word.starts_with("--")) {
+            const auto flag = flags.find(word.substr(2));
+            if (flag == flags.end()) throw std::invalid_argument("unknown flag " + word);
+            values = &flag->second;
+            values->clear();
+        } else if (values) {
+            values->push_back(word);
+        } else {
+            throw std::invalid_argument("what is '" + word + "'?");
+        }
+    }
+    for (const auto& [name, given] : flags)
+        if (given.empty() && name != "task") throw std::invalid_argument("--" + name + " is missing");
+    return flags;
+}
+
+std::string contents(const fs::path& file) {
+    if (!fs::is_regular_file(file)) throw std::invalid_argument(file.string() + ": there is no such file");
+    std::ostringstream text;
+    text << std::ifstream(file, std::ios::binary).rdbuf();
+    return text.str();
+}
+
+// A student's file as a compiler likes it, whatever editor it comes from.
+std::string source(const fs::path& file) {
+    std::string text = contents(file);
+    if (text.starts_with("\xef\xbb\xbf")) text.erase(0, 3);
+    if (text.find('\0') != std::string::npos) throw std::invalid_argument(file.string() + ": this is not UTF-8 text");
+    std::erase(text, '\r');
+    return text;
+}
+
+// Of the compiler's text, what points at the student's file: a beginner can do nothing with a line of <vector>.
+std::string trimmed(const std::string& text, const std::string& file) {
+    std::istringstream lines(text);
+    std::string line, kept;
+    bool keep = true;
+    int count = 0;
+    while (std::getline(lines, line) && count < 40) {
+        if (line.empty() || line[0] != ' ')
+            keep = line.starts_with(file) || line.find("undefined reference") != std::string::npos ||
+                   line.find("multiple definition") != std::string::npos;
+        if (keep) kept += line + "\n", ++count;
+    }
+    if (kept.empty()) kept = text.substr(0, 2000);
+    return printable(kept);
+}
+
+// Compiles the student's file and links it with the probe. What went wrong is in the report; the program is work/probe.
+bool build(const Sandbox& sandbox, const Flags& flags, const std::string& name, Report& report) {
+    const char* chosen = std::getenv("CXX");
+    const std::string compiler = chosen && *chosen ? chosen : "c++", object = "student.o";
+    // The assertions of the standard library turn most wrong indices into words.
+    const Outcome compiled = sandbox.run(
+        {compiler, "-std=c++20", "-O1", "-Wall", "-D_GLIBCXX_ASSERTIONS", "-fmax-errors=5", "-c", name, "-o", object},
+        "", compiler_limits);
+    if (compiled.end != Outcome::End::exited || compiled.code) {
+        std::string text = trimmed(compiled.printed, name);
+        if (compiled.end != Outcome::End::exited) text += "the compiler: " + why(compiled, compiler_limits) + "\n";
+        report.compiled(false, text);
+        return false;
+    }
+    std::vector<std::string> link{compiler, object, "-o", "probe"};
+    for (const fs::path part : flags.at("probe")) link.push_back(part.filename());
+    const Outcome linked = sandbox.run(link, "", compiler_limits);
+    if (linked.end != Outcome::End::exited || linked.code) {
+        report.compiled(false,
+                        trimmed(linked.printed, name) +
+                            "(a function of the header is missing, or there is a main: the grader has its own)\n");
+        return false;
+    }
+    std::ostringstream text;
+    text.precision(2);
+    text << compiled.cpu_seconds << " s, " << int(compiled.mebibytes) << " MiB";
+    if (!compiled.printed.empty()) text << ", with warnings:\n" << trimmed(compiled.printed, name);
+    report.compiled(true, text.str());
+    return true;
+}
+
+// Runs one case. Empty if the answer is right, else what a student should read.
+std::string wrong(const Sandbox& sandbox, const Json& task, const Json& test) {
+    const bool hidden = test.at("hidden");
+    const Json question{{"task", test.at("task")}, {"input", test.at("input")}};
+    const Outcome outcome = sandbox.run({"./probe"}, question.dump(), case_limits);
+    std::string text;
+    if (outcome.strays) text += "(it left " + std::to_string(outcome.strays) + " processes behind; they were ended)\n";
+    // What a program prints or throws could be its hidden input.
+    if (!outcome.printed.empty() && !hidden) {
+        std::string printed = outcome.printed.substr(0, 1000);
+        if (printed.size() < outcome.printed.size()) printed += "…";
+        text += "It printed: " + printable(printed) + "\n";
+    }
+    const std::string hint = "Hint: " + task.at("hint").get<std::string>() + "\n";
+    if (outcome.end != Outcome::End::exited || outcome.answer.empty()) return why(outcome, case_limits) + "\n" + text;
+    const Json reply = Json::parse(outcome.answer, nullptr, false);
+    if (!reply.is_object()) return "what came back is no answer\n" + text;
+    if (reply.contains("not_done")) {
+        if (reply["not_done"] == test.at("task"))
+            return "task " + test.at("task").get<std::string>() + " is not done\n" + text;
+        return "it needs another task, which is not done\n" + text;
+    }
+    if (reply.contains("error")) {
+        const std::string thrown = hidden || !reply["error"].is_string()
+                                       ? "an exception"
+                                       : "\"" + printable(reply["error"].get<std::string>()) + "\"";
+        return "it threw " + thrown + "\n" + text + hint;
+    }
+    const Json answer = reply.value("answer", Json());
+    const double tolerance = test.at("tolerance");
+    const auto difference = compare(answer, test.at("expected"), tolerance);
+    if (!difference) return "";
+    std::string first = difference->place.empty() ? "the answer" : difference->place;
+    first += " " + difference->what;
+    if (!hidden && !difference->numbers.empty()) first += ": " + difference->numbers;
+    for (const Json& mistake : test.at("mistakes"))
+        if (!compare(answer, mistake.at("answer"), tolerance))
+            return first + "\n" + text + "Hint: " + mistake.at("hint").get<std::string>() + "\n";
+    return first + "\n" + text + hint;
+}
+
+int grade(const Flags& flags) {
+    const auto start = std::chrono::steady_clock::now();
+    // All of it is read before anything of the student's is compiled or run, so that it need not lie where that could.
+    const std::string& from = flags.at("cases")[0];
+    const Json suite = from == "-" ? Json::parse(std::cin) : Json::parse(contents(from));
+    const std::string name = suite.at("file"), student = source(flags.at("student")[0]);
+    const fs::path work = fs::absolute(flags.at("work")[0]);
+
+    Json tasks = Json::array();
+    for (Json task : suite.at("tasks")) {
+        if (!flags.at("task").empty() && task.at("number") != flags.at("task")[0]) continue;
+        std::size_t count = 0;
+        for (const Json& test : suite.at("cases")) count += test.at("task") == task.at("number");
+        task["cases"] = count;
+        tasks.push_back(task);
+    }
+    if (tasks.empty()) throw std::invalid_argument("there is no task " + flags.at("task")[0]);
+
+    Report report(suite, tasks, flags.at("results")[0]);
+    const Sandbox sandbox(work);
+    std::ofstream(work / name, std::ios::binary) << student;
+    std::vector<std::string> parts = flags.at("headers");
+    parts.insert(parts.end(), flags.at("probe").begin(), flags.at("probe").end());
+    for (const fs::path part : parts) fs::copy_file(part, work / part.filename());
+
+    bool hidden = false;
+    if (build(sandbox, flags, name, report)) {
+        for (const Json& task : tasks) {
+            for (const Json& test : suite.at("cases")) {
+                if (test.at("task") != task.at("number")) continue;
+                report.add(task.at("number"), test.at("name"), wrong(sandbox, task, test));
+                hidden |= test.at("hidden").get<bool>();
+            }
+        }
+    }
+    if (!hidden)
+        report.remark("Public cases only; more cases of the same kind, of other numbers and sizes, are hidden.");
+    report.close(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+    return report.full() ? 0 : 1;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    try {
+        return grade(read_flags(argc, argv));
+    } catch (const std::exception& e) {
+        std::cerr << "grade: " << printable(e.what()) << "\n";
+        return 2;
+    }
+}
