@@ -1,6 +1,6 @@
 // The outer side of the process border: it holds the expectations, hands inputs to the probe, compares the answers.
 //
-//   grade --cases FILE|- --student FILE.cpp --work FOLDER --headers FILE… --probe FILE… [--task M.N] [--results FILE]
+//   grade --cases FILE|- --student FILE.cpp --work FOLDER --headers FILE… --probe FILE.a [--task M.N] [--results FILE]
 //
 // --work is an empty folder to compile and run in. Exit codes: 0 every point, 1 not yet, 2 the grader can't be used so.
 #include <chrono>
@@ -96,8 +96,9 @@ bool build(const Sandbox& sandbox, const Flags& flags, const std::string& name, 
         report.compiled(false, text);
         return false;
     }
-    std::vector<std::string> link{compiler, object, "-o", "probe"};
-    for (const fs::path part : flags.at("probe")) link.push_back(part.filename());
+    const std::string probe = fs::path(flags.at("probe")[0]).filename();  // whole, so that a second main is an error
+    const std::vector<std::string> link{compiler, object, "-Wl,--whole-archive", probe, "-Wl,--no-whole-archive",
+                                        "-o",     "probe"};
     const Outcome linked = sandbox.run(link, "", compiler_limits);
     if (linked.end != Outcome::End::exited || linked.code) {
         report.compiled(false,
@@ -113,8 +114,12 @@ bool build(const Sandbox& sandbox, const Flags& flags, const std::string& name, 
     return true;
 }
 
-// Runs one case. Empty if the answer is right, else what a student should read.
-std::string wrong(const Sandbox& sandbox, const Json& task, const Json& test) {
+struct Verdict {
+    std::string wrong = "";  // empty if the answer is right, else what a student should read
+    bool slow = false;       // it ran out of time
+};
+
+Verdict run_case(const Sandbox& sandbox, const Json& task, const Json& test) {
     const bool hidden = test.at("hidden");
     const Json question{{"task", test.at("task")}, {"input", test.at("input")}};
     const Outcome outcome = sandbox.run({"./probe"}, question.dump(), case_limits);
@@ -127,31 +132,33 @@ std::string wrong(const Sandbox& sandbox, const Json& task, const Json& test) {
         text += "It printed: " + printable(printed) + "\n";
     }
     const std::string hint = "Hint: " + task.at("hint").get<std::string>() + "\n";
-    if (outcome.end != Outcome::End::exited || outcome.answer.empty()) return why(outcome, case_limits) + "\n" + text;
+    if (outcome.end != Outcome::End::exited || outcome.answer.empty()) {
+        const bool slow = outcome.end == Outcome::End::cpu || outcome.end == Outcome::End::wall;
+        return {why(outcome, case_limits) + "\n" + text, slow};
+    }
     const Json reply = Json::parse(outcome.answer, nullptr, false);
-    if (!reply.is_object()) return "what came back is no answer\n" + text;
+    if (!reply.is_object()) return {"what came back is no answer\n" + text};
     if (reply.contains("not_done")) {
-        if (reply["not_done"] == test.at("task"))
-            return "task " + test.at("task").get<std::string>() + " is not done\n" + text;
-        return "it needs another task, which is not done\n" + text;
+        const std::string number = test.at("task");
+        if (reply["not_done"] == number) return {"task " + number + " is not done\n" + text};
+        return {"it needs another task, which is not done\n" + text};
     }
     if (reply.contains("error")) {
-        const std::string thrown = hidden || !reply["error"].is_string()
-                                       ? "an exception"
-                                       : "\"" + printable(reply["error"].get<std::string>()) + "\"";
-        return "it threw " + thrown + "\n" + text + hint;
+        const bool shown = !hidden && reply["error"].is_string();
+        const std::string thrown = shown ? "\"" + printable(reply["error"].get<std::string>()) + "\"" : "an exception";
+        return {"it threw " + thrown + "\n" + text + hint};
     }
     const Json answer = reply.value("answer", Json());
     const double tolerance = test.at("tolerance");
     const auto difference = compare(answer, test.at("expected"), tolerance);
-    if (!difference) return "";
+    if (!difference) return {};
     std::string first = difference->place.empty() ? "the answer" : difference->place;
     first += " " + difference->what;
     if (!hidden && !difference->numbers.empty()) first += ": " + difference->numbers;
     for (const Json& mistake : test.at("mistakes"))
         if (!compare(answer, mistake.at("answer"), tolerance))
-            return first + "\n" + text + "Hint: " + mistake.at("hint").get<std::string>() + "\n";
-    return first + "\n" + text + hint;
+            return {first + "\n" + text + "Hint: " + mistake.at("hint").get<std::string>() + "\n"};
+    return {first + "\n" + text + hint};
 }
 
 int grade(const Flags& flags) {
@@ -182,10 +189,17 @@ int grade(const Flags& flags) {
     bool hidden = false;
     if (build(sandbox, flags, name, report)) {
         for (const Json& task : tasks) {
+            bool slow = false;
             for (const Json& test : suite.at("cases")) {
                 if (test.at("task") != task.at("number")) continue;
-                report.add(task.at("number"), test.at("name"), wrong(sandbox, task, test));
-                hidden |= test.at("hidden").get<bool>();
+                const bool secret = test.at("hidden");
+                // a task that is lost need not cost a time limit for every case
+                const Verdict verdict =
+                    slow ? Verdict{"not run: a case before it ran out of time"} : run_case(sandbox, task, test);
+                report.add(task.at("number"), (secret ? "hidden: " : "") + test.at("name").get<std::string>(),
+                           verdict.wrong);
+                slow |= verdict.slow;
+                hidden |= secret;
             }
         }
     }

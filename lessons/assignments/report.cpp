@@ -1,4 +1,5 @@
 #include "report.hpp"
+#include <algorithm>
 #include <cstdio>
 #include <fstream>
 #include <iostream>
@@ -66,8 +67,8 @@ void Report::add(const std::string& task, const std::string& name, const std::st
             ++row.right;
         else if (row.wrong.empty())
             row.wrong = "case \"" + name + "\": " + wrong;
-        else
-            row.also += (row.also.empty() ? "" : ", ") + ("\"" + name + "\"");
+        else if (std::find(row.also.begin(), row.also.end(), name) == row.also.end())
+            row.also.push_back(name);
         if (row.graded == row.cases) print(row);
     }
     save();
@@ -78,14 +79,24 @@ void Report::remark(const std::string& text) {
     save();
 }
 
+std::string Report::explain(const Row& row) {
+    std::string text = row.wrong;
+    if (row.right > 0 && !row.also.empty()) {  // if every case is wrong, that is said
+        std::string names;
+        for (const std::string& name : row.also) names += (names.empty() ? "\"" : ", \"") + name + "\"";
+        text += (text.ends_with('\n') ? "" : "\n") + ("also wrong: " + names);
+    }
+    return text;
+}
+
 void Report::print(const Row& row) const {
-    const bool done = row.right == row.cases;
-    std::printf(
-        "  %-5s %-48s %3d / %d  %s\n", row.number.c_str(), row.title.c_str(), done ? row.points : 0, row.points,
-        done ? ""
-             : (std::to_string(row.cases - row.right) + " of " + std::to_string(row.cases) + " cases wrong").c_str());
-    if (!done) std::printf("%s", indented(row.wrong, "          ").c_str());
-    if (!row.also.empty()) std::printf("%s", indented("also wrong: " + row.also, "          ").c_str());
+    const std::size_t wrong = row.cases - row.right;
+    std::string count = std::to_string(wrong) + " of " + std::to_string(row.cases) + " cases wrong";
+    if (wrong == 0) count = "";
+    if (wrong == row.cases) count = "every case is wrong";
+    std::printf("  %-5s %-48s %3d / %d  %s\n", row.number.c_str(), row.title.c_str(), wrong ? 0 : row.points,
+                row.points, count.c_str());
+    if (wrong) std::printf("%s", indented(explain(row), "          ").c_str());
     std::fflush(stdout);
 }
 
@@ -107,9 +118,7 @@ bool Report::full() const {
 
 Json Report::test(const Row& row) const {
     const bool done = row.graded == row.cases && row.right == row.cases;
-    std::string output;
-    if (!row.wrong.empty()) output = row.wrong;
-    if (!row.also.empty()) output += "\nalso wrong: " + row.also;
+    std::string output = explain(row);
     if (!compiled_ && !compiler_.empty())
         output = "not graded: the file does not compile";
     else if (row.graded < row.cases)

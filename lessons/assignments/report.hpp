@@ -1,6 +1,7 @@
 // What a student and an instructor read: a table on the terminal, and results.json in Gradescope's form.
 #pragma once
 #include <filesystem>
+#include <vector>
 #include "value.hpp"
 
 namespace lookback {
@@ -26,8 +27,10 @@ private:
         std::string number, title;
         int points = 0;
         std::size_t cases = 0, right = 0, graded = 0;
-        std::string wrong, also;  // the first wrong case in full, the names of the others
+        std::string wrong;              // the first wrong case, in full
+        std::vector<std::string> also;  // names of the others
     };
+    static std::string explain(const Row& row);
     void print(const Row& row) const;
     void save() const;
     Json test(const Row& row) const;

@@ -11,7 +11,7 @@
 
 namespace lookback {
 
-using Json = nlohmann::json;
+using Json = nlohmann::ordered_json;  // several answers keep their order: the first wrong one is the cause
 
 inline Json encode(double x) {
     if (std::isfinite(x)) return x;
