@@ -108,3 +108,20 @@ compile() {
     # ccache goes by the command line, where -march=native is the same on every machine: a name space for each
     CCACHE_NAMESPACE=lookback-$key cmake --build "$folder" -j "$jobs" --target "$@" >&2 9>&-
 }
+
+# What draws pages without a screen: Chromium, a font, node, and the packages that the viewer is built of and tested with.
+browser_tools() {
+    build_base=${build_base:-$root/build}
+    local tools=(chromium fonts-dejavu-core)
+    command -v node >/dev/null && command -v npm >/dev/null || tools+=(nodejs npm)
+    install_packages "${tools[@]}"
+    command -v node >/dev/null || die 'node is missing (Debian: apt-get install nodejs npm)'
+    (($(node -p 'process.versions.node.split(".")[0]') >= 18)) || die "node $(node --version) is too old: 18 or newer is needed"
+    command -v npm >/dev/null || die 'npm is missing (Debian: apt-get install npm)'
+    local viewer=$root/notebooks/viewer
+    if ! cmp -s "$viewer/package-lock.json" "$viewer/node_modules/.installed"; then
+        say 'installing the packages of notebooks/viewer'
+        (cd "$viewer" && npm ci --silent --no-audit --no-fund >&2) || die 'npm ci failed'
+        cp "$viewer/package-lock.json" "$viewer/node_modules/.installed"
+    fi
+}

@@ -1,34 +1,12 @@
-// Colours that survive colour-blindness: the hues of Okabe and Ito, darkened where they stand on white so that each has a
-// contrast of 3 to the ground. No meaning rests on colour alone: series also differ in markers, theory and further traces in dashes.
+// The colours of now: the reader's theme, or the system's.
+import {themes} from './palette.js';
 
-const LIGHT = {
-    ground: '#ffffff', ink: '#1d2329', dim: '#5b6670', rule: '#d9dee3',
-    series: ['#0072b2', '#c84e00', '#007a5a', '#a8508a', '#8a6a00', '#2f86c4', '#4a4f55'],
-    ramp: ['#f7fafc', '#c6dbef', '#6baed6', '#2171b5', '#08306b'],
-    ends: ['#a34400', '#e8a06a', '#f5f5f5', '#7fb4dc', '#00538a'],  // negative … 0 … positive
-};
-const DARK = {
-    ground: '#14181d', ink: '#e8ecf0', dim: '#9aa7b3', rule: '#343c45',
-    series: ['#56b4e9', '#e8853a', '#2fbf94', '#dd92bd', '#e6c229', '#8fb0ff', '#d5d9dd'],
-    ramp: ['#1b222a', '#1f4468', '#2f78b3', '#7db8e6', '#e4f2ff'],
-    ends: ['#ffb27a', '#9a5326', '#22292f', '#2f6d9e', '#9fd4ff'],
-};
+export * from './palette.js';
 export const SYMBOLS = ['circle', 'square', 'triangle', 'diamond', 'star', 'cross', 'wye'];
 export const DASHES = ['none', '9 4', '9 3 2 3', '4 3'];  // of the first trace, the second, …
 export const THEORY_DASH = '1.5 3.5';
 
 const system = matchMedia('(prefers-color-scheme: dark)');
 export const isDark = () => (document.documentElement.dataset.theme ?? (system.matches ? 'dark' : 'light')) === 'dark';
-export const colours = () => isDark() ? DARK : LIGHT;
+export const colours = () => themes[isDark() ? 'dark' : 'light'];
 export const onSystemTheme = (f) => system.addEventListener('change', f);
-export const themes = {light: LIGHT, dark: DARK};
-
-export const rgb = (hex) => [1, 3, 5].map((at) => parseInt(hex.slice(at, at + 2), 16));
-
-// t in [0, 1] along the stops, as [r, g, b].
-export function along(stops, t) {
-    const at = Math.max(0, Math.min(1, t)) * (stops.length - 1), i = Math.min(Math.floor(at), stops.length - 2);
-    const a = rgb(stops[i]), b = rgb(stops[i + 1]);
-    return a.map((v, k) => Math.round(v + (b[k] - v) * (at - i)));
-}
-export const css = ([r, g, b]) => `rgb(${r},${g},${b})`;

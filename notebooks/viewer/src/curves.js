@@ -6,6 +6,7 @@ import {choice, figure, swatch} from './figure.js';
 import * as view from './view.js';
 
 const MOST = 40;  // series of one figure; the colours and markers of more could not be told apart
+const FIGURES = 40;
 const THEORY = /[\s,:(·–-]*\b(theory|theoretical|bound|predicted|expected|closed form|law)\b\)?/i;
 const STEPS = /^(t|τ|lag|token|word|character|step|position|time|distance)\b/i;
 const withUnit = (label, unit) => unit ? `${printable(label)} (${printable(unit, 20)})` : printable(label);
@@ -93,7 +94,11 @@ const logTicks = ([low, high], most) => {
 };
 const tickText = (v) => { const e = Math.round(Math.log10(v)); return +`1e${e}` === v ? power(e) : short(v); };
 
-export function curves(traces) { return groups(traces).map((group, at) => curve(group, `curve${at}`)); }
+export function curves(traces) {
+    const all = groups(traces), left = all.length - FIGURES;
+    return [...all.slice(0, FIGURES).map((group, at) => curve(group, `curve${at}`)),
+        left > 0 && h('p', {class: 'note'}, `${left.toLocaleString('en')} more pairs of axes are not drawn.`)];
+}
 
 function curve(group, id) {
     const {lines} = group, K = (what) => `${what}:${group.key}`;
@@ -155,6 +160,7 @@ function curve(group, id) {
             if (!ex || !ey) left = 'There is nothing that these axes can show.' + (left && ' ' + left);
             const height = Math.round(Math.max(240, Math.min(400, width * 0.42)));
             const {rule, dim} = colours();
+            if (logY && ey && ey[1] / ey[0] > 1e3) { ey[0] = +`1e${Math.floor(Math.log10(ey[0]) + 1e-9)}`; ey[1] = +`1e${Math.ceil(Math.log10(ey[1]) - 1e-9)}`; }
             const yTicks = logY && ey ? logTicks(ey, height / 34) : null, xTicks = logX && ex ? logTicks(ex, width / 70) : null;
             const own = (log, ticks, e, room) => ({
                 type: log ? 'log' : 'linear', domain: e ?? (log ? [1, 10] : [0, 1]), nice: !log,

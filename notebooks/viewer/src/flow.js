@@ -32,7 +32,7 @@ function flow(trace, set, id) {
     const t = () => view.get('t', 0, (i) => Number.isInteger(i) && i >= 0 && i < T);
     const word = (i) => countsTokens(series[0], trace) && trace.tokens[x[i] - 1] !== undefined ? token(trace.tokens[x[i] - 1], 24) : null;
     const share = (way, i) => { const k = ways.indexOf(way); return k < 0 ? 0 : series[k].y[i]; };
-    const colour = (way) => colours().series[WAYS.indexOf(way)];
+    const colour = (way) => colours().series[{value: 0, score: 1, recurrence: 3}[way]];  // told apart by all eyes
     const percent = (v) => `${v < 0 ? '−' : ''}${(100 * Math.abs(v)).toFixed(1)} %`;
     const told = (i) => `t = ${exact(x[i])}${word(i) === null ? '' : ` “${word(i)}”`}: ${ways.map((w) => `${w} ${percent(share(w, i))}`).join(', ')}`;
     const move = (i, aloud = true) => { view.set('t', i, 0); if (aloud) announce(told(i)); };
@@ -62,14 +62,14 @@ function flow(trace, set, id) {
             const edge = (d, way, i) => {
                 const v = share(way, i), on = i === at;
                 if (!Number.isFinite(v)) return;
-                svg.append(s('path', {d, fill: 'none', stroke: colour(way), 'stroke-width': Math.max(0.6, Math.min(14, 12 * Math.abs(v))), 'stroke-dasharray': v < 0 ? '5 4' : 'none', opacity: on ? 1 : 0.3, 'data-way': way, 'data-t': i}));
+                svg.append(s('path', {d, fill: 'none', stroke: colour(way), 'stroke-width': Math.max(1, Math.min(14, 12 * Math.abs(v))), 'stroke-dasharray': v < 0 ? '5 4' : 'none', opacity: on ? 1 : 0.35, 'data-way': way, 'data-t': i}));
             };
             const order = Array.from({length: count}, (_, k) => from + k).filter((i) => i !== at).concat(at);
             for (const i of order) {
                 const a = X(i), pull = (a - mid) * 0.15;
                 edge(`M${mid - 3},66 C${mid + pull - 4},120 ${a - 4},120 ${a - 4},${row - 10}`, 'value', i);
                 edge(`M${mid + 3},66 C${mid + pull + 8},130 ${a + 6},130 ${a + 6},${row - 10}`, 'score', i);
-                if (i + 1 < T) edge(`M${X(i + 1) - 8},${row + 5} Q${(X(i) + X(i + 1)) / 2},${row + 18} ${X(i) + 8},${row + 5}`, 'recurrence', i);
+                if (i + 1 < T) edge(`M${X(i + 1) - 8},${row + 5} Q${(X(i) + X(i + 1)) / 2},${row + 24} ${X(i) + 8},${row + 5}`, 'recurrence', i);
                 else edge(`M${mid + 12},60 C${a + 26},90 ${a + 26},140 ${a + 8},${row - 6}`, 'recurrence', i);
             }
             const node = (cx, cy, r, name, on) => svg.append(s('circle', {cx, cy, r, fill: ground, stroke: on ? ink : dim, 'stroke-width': on ? 2.5 : 1.2}), s('text', {x: cx, y: cy + 4, 'text-anchor': 'middle'}, name));
@@ -78,7 +78,7 @@ function flow(trace, set, id) {
             for (let i = from; i < from + count; ++i) {
                 const on = i === at;
                 svg.append(s('circle', {cx: X(i), cy: row, r: on ? 10 : 7, fill: on ? ink : ground, stroke: on ? ink : dim, 'stroke-width': 1.5}));
-                svg.append(s('text', {x: X(i) + 3, y: row + 24, transform: `rotate(60 ${X(i) + 3} ${row + 24})`, 'font-weight': on ? 'bold' : 'normal', fill: on ? ink : dim}, token(word(i) ?? String(x[i]), 11)));
+                svg.append(s('text', {x: X(i) + 3, y: row + 30, transform: `rotate(60 ${X(i) + 3} ${row + 30})`, 'font-weight': on ? 'bold' : 'normal', fill: on ? ink : dim}, token(word(i) ?? String(x[i]), 11)));
             }
             // the shares of every t, stacked away from zero
             const W = width - 2 * margin, bw = W / T;

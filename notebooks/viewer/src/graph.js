@@ -13,8 +13,9 @@ export function graph(trace) {
     if (!g || !g.records.length) return null;
     const n = g.records.length;
     const height = () => view.get('graph', 'shortest', ['shortest', 'longest']);
-    const deepest = () => { let best = 0; for (let i = 0; i < n; ++i) if (g.shortest[i] > g.shortest[best]) best = i; return best; };
-    const start = deepest(), at = () => view.get('record', start, (i) => Number.isInteger(i) && i >= 0 && i < n);
+    const farthest = () => { let best = 0; for (let i = 0; i < n; ++i) if (g.longest[i] > g.longest[best]) best = i; return best; };
+    const start = farthest(), at = () => view.get('record', start, (i) => Number.isInteger(i) && i >= 0 && i < n);
+    const lost = g.shortest.filter((d) => d < 0).length;
     const name = (i) => `${i} ${printable(g.records[i].op, 30)}${g.records[i].label ? ` “${printable(g.records[i].label, 24)}”` : ''}`;
     const paths = (i) => { const c = g.log2Count[i]; return c === -Infinity ? 'no path' : c < 50 ? `${Math.round(2 ** c).toLocaleString('en')} path${c ? 's' : ''}` : `2^${short(+c.toPrecision(5))} paths`; };
     const told = (i) => {
@@ -33,6 +34,7 @@ export function graph(trace) {
     const box = figure({
         id: 'graph', title: 'The recorded tape, and how far each record is from the loss',
         note: () => `Each mark is a record, in the order in which the tape was written; its height is the number of ops from it to the loss. Strong colour: a strong gradient ‖ȳ‖, from ${short(high)} down to ${short(low === Infinity ? 0 : low)}, on a log scale. The thick line is the shortest path from the chosen record to the loss.` +
+            (lost ? ` ${lost.toLocaleString('en')} without a path to the loss ${lost > 1 ? 'are' : 'is'} not drawn.` : '') +
             (n > MOST ? ` Of ${n.toLocaleString('en')} records the ${MOST.toLocaleString('en')} around the chosen one are drawn.` : ''),
         controls: [choice('height', [['shortest', 'shortest path'], ['longest', 'longest path']], height(), (v) => { view.set('graph', v, 'shortest'); box.refresh(); }),
             h('label', {class: 'wide'}, 'record', slider), said],
