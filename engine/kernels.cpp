@@ -2,6 +2,7 @@
 #include <cmath>
 #include <cstring>
 #include <span>
+#include "blas.hpp"
 #include "expression.hpp"
 
 namespace lookback {
@@ -750,6 +751,88 @@ Array cross_entropy_pullback(const Array& x, const Indices& targets, std::int64_
         row[targets[r]] -= Real(weights[r] * (1 - smoothing));
     }
     return x_bar;
+}
+
+// ---- attention
+
+namespace {
+struct QueryBlock {
+    std::size_t head, first, rows;  // these queries of a head; `first` counts through all heads
+    std::size_t keys;               // none of them sees any after so many
+};
+
+// Calls f(block, the mask's rows or null) for each block of queries.
+template <class F> void for_each_block(const Shape& weights, const std::optional<Mask>& visible, F f) {
+    constexpr std::size_t most = 32;  // rows: with 128 keys their scores take 16 KiB
+    const Layout l = around(weights, weights.size() - 1);
+    const std::size_t T_q = weights[weights.size() - 2], T_k = l.n;
+    std::optional<MaskRows> mask;
+    if (visible) mask.emplace(*visible, weights, weights.size() - 1);
+    for (std::size_t first = 0; first < l.outer;) {
+        QueryBlock block{first / T_q, first, std::min(most, T_q - first % T_q), mask ? 0 : T_k};
+        for (std::size_t r = 0; mask && r < block.rows; ++r) {
+            const bool* row = (*mask)[first + r];
+            std::size_t end = T_k;
+            while (end > block.keys && !row[end - 1]) --end;
+            block.keys = std::max(block.keys, end);
+        }
+        f(block, mask ? &*mask : nullptr);
+        first += block.rows;
+    }
+}
+}  // namespace
+
+void attend(const Array& q, const Array& k, const Array& v, const std::optional<Mask>& visible, Array& context,
+            Array& weights) {
+    const std::size_t D = q.shape().back(), V = v.shape().back(), T_k = weights.shape().back();
+    Vector<Real> scores;
+    Exponentials exponentials(T_k);
+    for_each_block(weights.shape(), visible, [&](const QueryBlock& block, const MaskRows* mask) {
+        const auto [head, first, rows, keys] = block;
+        scores.resize(rows * keys);
+        gemm(rows, keys, D, q.data() + first * D, Op::plain, k.data() + head * T_k * D, Op::transposed, scores.data(),
+             false);
+        for (std::size_t r = 0; r < rows; ++r) {
+            Real *row = scores.data() + r * keys, *to = weights.data() + (first + r) * T_k;
+            if (keys && mask)
+                masked_softmax_row(row, (*mask)[first + r], keys, to, exponentials);
+            else if (keys)
+                softmax_row(row, keys, to, exponentials);
+            std::copy_n(to, keys, row);
+            std::fill(to + keys, to + T_k, Real(0));
+        }
+        gemm(rows, V, keys, scores.data(), Op::plain, v.data() + head * T_k * V, Op::plain, context.data() + first * V,
+             false);
+    });
+}
+
+void attend_pullback(const Array& q, const Array& k, const Array& v, const std::optional<Mask>& visible,
+                     const Array& weights, const Array& context_bar, const Array* weights_bar, Array* q_bar,
+                     Array* k_bar, Array* v_bar) {
+    const std::size_t D = q.shape().back(), V = v.shape().back(), T_k = weights.shape().back();
+    Vector<Real> p, s_bar;  // weights and cotangents of the scores
+    for_each_block(weights.shape(), visible, [&](const QueryBlock& block, const MaskRows*) {
+        const auto [head, first, rows, keys] = block;
+        p.resize(rows * keys), s_bar.resize(rows * keys);
+        const Real* c_bar = context_bar.data() + first * V;
+        gemm(rows, keys, V, c_bar, Op::plain, v.data() + head * T_k * V, Op::transposed, s_bar.data(), false);
+        for (std::size_t r = 0; r < rows; ++r) {
+            const Real* from = weights.data() + (first + r) * T_k;
+            Real *row = p.data() + r * keys, *bar = s_bar.data() + r * keys;
+            std::copy_n(from, keys, row);
+            if (weights_bar)
+                for (std::size_t j = 0; j < keys; ++j) bar[j] += weights_bar->data()[(first + r) * T_k + j];
+            const Real mean = Real(sum_of(keys, [=](std::size_t j) { return row[j] == 0 ? 0 : row[j] * bar[j]; }));
+            for (std::size_t j = 0; j < keys; ++j) bar[j] = row[j] == 0 ? 0 : row[j] * (bar[j] - mean);
+        }
+        const std::size_t K = head * T_k * D;
+        if (q_bar)
+            gemm(rows, D, keys, s_bar.data(), Op::plain, k.data() + K, Op::plain, q_bar->data() + first * D, true);
+        if (k_bar)
+            gemm(keys, D, rows, s_bar.data(), Op::transposed, q.data() + first * D, Op::plain, k_bar->data() + K, true);
+        if (v_bar)
+            gemm(keys, V, rows, p.data(), Op::transposed, c_bar, Op::plain, v_bar->data() + head * T_k * V, true);
+    });
 }
 
 }  // namespace lookback

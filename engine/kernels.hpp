@@ -3,6 +3,7 @@
 #pragma once
 #include <array>
 #include <cmath>
+#include <optional>
 #include "array.hpp"
 #include "broadcast.hpp"
 #include "indices.hpp"
@@ -106,5 +107,15 @@ Vector<double> cross_entropy_rows(const Array& x, const Indices& targets, std::i
 // weight · (softmax(x) − t) for each row; 0 where it is ignored.
 Array cross_entropy_pullback(const Array& x, const Indices& targets, std::int64_t ignored, double smoothing,
                              const Vector<double>& weights);
+
+// Attention of every head, a block of queries at a time: its scores never leave the cache, and keys that its mask hides
+// to the end are not multiplied. The scores of a whole batch would be written and read five times instead.
+//   q (…,T_q,D)   k (…,T_k,D)   v (…,T_k,V) → context (…,T_q,V), weights (…,T_q,T_k)   no mask: all is visible
+void attend(const Array& q, const Array& k, const Array& v, const std::optional<Mask>& visible, Array& context,
+            Array& weights);
+// Adds to those of q_bar, k_bar, v_bar that are not null. weights_bar may be null: nothing flowed in.
+void attend_pullback(const Array& q, const Array& k, const Array& v, const std::optional<Mask>& visible,
+                     const Array& weights, const Array& context_bar, const Array* weights_bar, Array* q_bar,
+                     Array* k_bar, Array* v_bar);
 
 }  // namespace lookback

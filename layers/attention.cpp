@@ -49,9 +49,9 @@ Tensor DotScore::operator()(const Tensor& query, const Tensor& keys) const {
 
 Tensor ScaledDotScore::operator()(const Tensor& query, const Tensor& keys) const {
     check_same_width(name(), query, keys);
-    const Real scale = Real(1 / std::sqrt(std::max(1.0, double(query.shape(-1)))));
-    return matmul_transposed(query * scale, keys);  // the query is smaller than the scores
+    return matmul_transposed(query * scale(query), keys);  // the query is smaller than the scores
 }
+Real ScaledDotScore::scale(const Tensor& query) { return Real(1 / std::sqrt(std::max(1.0, double(query.shape(-1))))); }
 
 BilinearScore::BilinearScore(std::size_t Q, std::size_t K, Generator& generator)
     : BilinearScore(uniform("BilinearScore", "W", {Q, K}, K, generator)) {}

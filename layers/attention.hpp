@@ -8,6 +8,7 @@
 #include <concepts>
 #include <memory>
 #include <optional>
+#include "engine/ops/softmax.hpp"
 #include "engine/random.hpp"
 #include "mask.hpp"
 #include "parameters.hpp"
@@ -32,6 +33,7 @@ struct DotScore : Score {
 
 // s = q · k / √Q: entries of variance 1 then have scores of variance 1, whatever Q.   Vaswani et al. 2017, eq. 1
 struct ScaledDotScore : Score {
+    static Real scale(const Tensor& query);  // 1/√D
     const char* name() const override { return "ScaledDotScore"; }
     Tensor operator()(const Tensor& query, const Tensor& keys) const override;
 };
@@ -78,11 +80,6 @@ struct LocationScore : Score {
     const char* name() const override { return "LocationScore"; }
     Tensor operator()(const Tensor& query, const Tensor& keys) const override;
     void for_each_parameter(const std::string& prefix, const Visitor& f) override;
-};
-
-struct Attended {
-    Tensor context;  // (B,T_q,D), or (B,D) for a query of one step
-    Tensor weights;  // (B,T_q,T_k), or (B,T_k)
 };
 
 // What is attended to, prepared once for any number of queries.

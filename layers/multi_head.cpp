@@ -1,5 +1,6 @@
 #include "multi_head.hpp"
 #include "check.hpp"
+#include "engine/ops/arithmetic.hpp"
 #include "engine/ops/linear.hpp"
 #include "engine/ops/movement.hpp"
 #include "init.hpp"
@@ -77,8 +78,14 @@ Attended MultiHead::operator()(const Tensor& q, const KeyValues& memory, const s
         const Mask mask = over_batch("MultiHead", *visible, {B, T_q, T_k});
         each_head = mask.reshape({mask.shape()[0], 1, mask.shape()[1], mask.shape()[2]});
     }
-    const Tensor weights = attention_weights(ScaledDotScore{}(split_heads(query(q), heads), memory.keys), each_head);
-    return {output(merge_heads(matmul(dropout(weights, mode), memory.values))), weights};
+    const Tensor queries = split_heads(query(q), heads);
+    if (mode.generator && dropout.p > 0) {
+        const Tensor weights = attention_weights(ScaledDotScore{}(queries, memory.keys), each_head);
+        return {output(merge_heads(matmul(dropout(weights, mode), memory.values))), weights};
+    }
+    const auto [context, weights] =
+        attend(queries * ScaledDotScore::scale(queries), memory.keys, memory.values, each_head);
+    return {output(merge_heads(context)), weights};
 }
 
 void MultiHead::for_each_parameter(const std::string& prefix, const Visitor& f) {

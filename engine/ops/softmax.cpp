@@ -30,6 +30,40 @@ Tensor masked_softmax(const Tensor& x, const Mask& visible, int axis) {
         along);
 }
 
+Attended attend(const Tensor& q, const Tensor& k, const Tensor& v, const std::optional<Mask>& visible) {
+    const std::size_t rank = q.rank();
+    const auto fits = [&] {
+        if (rank < 2 || k.rank() != rank || v.rank() != rank) return false;
+        for (std::size_t axis = 0; axis + 1 < rank; ++axis) {
+            if (axis + 2 < rank && q.shape()[axis] != k.shape()[axis]) return false;
+            if (k.shape()[axis] != v.shape()[axis]) return false;
+        }
+        return q.shape()[rank - 1] == k.shape()[rank - 1];
+    };
+    if (!fits())
+        fail<ShapeError>("attend", "q (…,T_q,D), k (…,T_k,D) and v (…,T_k,V) do not fit: " + text(q.shape()) + ", " +
+                                       text(k.shape()) + " and " + text(v.shape()));
+    Shape context_shape = q.shape(), shape = q.shape();
+    context_shape.back() = v.shape()[rank - 1];
+    shape.back() = k.shape()[rank - 2];
+    if (visible && !broadcasts_to(visible->shape(), shape))
+        fail<ShapeError>(
+            "attend", "the mask does not broadcast to the scores: " + text(visible->shape()) + " and " + text(shape));
+    checked_size("attend", shape);
+    Array context = Array::from_shape(context_shape), weights = Array::from_shape(shape);
+    attend(q.value(), k.value(), v.value(), visible, context, weights);
+    const Shared alpha = std::move(weights);
+    std::vector<Tensor> y =
+        record("attend", {q, k, v}, {std::move(context), alpha}, saves::inputs,
+               [](Pullback& p) {
+                   const auto bar = [&](std::size_t i) { return p.needs(i) ? &p.x_bar(i).zeroed() : nullptr; };
+                   attend_pullback(p.x(0), p.x(1), p.x(2), p.attributes<std::optional<Mask>>(), p.kept(0), p.y_bar(0),
+                                   p.reached(1) ? &p.y_bar(1) : nullptr, bar(0), bar(1), bar(2));
+               },
+               visible, {alpha});
+    return {std::move(y[0]), std::move(y[1])};
+}
+
 namespace {
 // What the loss of each row or element counts in the result.
 double weight(Reduction reduction, std::size_t count) {

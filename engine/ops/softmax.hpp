@@ -1,6 +1,7 @@
 // Softmax and the losses. The axis is always named: a softmax over queries instead of keys trains too, and is wrong.
 // Every loss is a mean unless told otherwise, demands equal shapes instead of broadcasting, and sums in double.
 #pragma once
+#include <optional>
 #include "engine/indices.hpp"
 #include "engine/tape.hpp"
 
@@ -21,6 +22,19 @@ Tensor log_softmax(const Tensor& x, int axis);
 // x: any   visible: broadcasts to x, as (B,1,T) to (B,T,T)   x̄ += y ⊙ (ȳ − Σ ȳ ⊙ y)   saves y
 // throws ShapeError on an axis outside, or a mask that does not broadcast to x
 Tensor masked_softmax(const Tensor& x, const Mask& visible, int axis);
+
+struct Attended {
+    Tensor context, weights;
+};
+
+// Dot-product attention in one op: α = softmax(q kᵀ) among the visible keys, c = α v. To scale, scale q.
+// q: (…,T_q,D)   k: (…,T_k,D)   v: (…,T_k,V)   visible: broadcasts to (…,T_q,T_k) → context (…,T_q,V), α (…,T_q,T_k)
+// ᾱ = its own cotangent + c̄ vᵀ   s̄ = α ⊙ (ᾱ − Σ ᾱ ⊙ α)   q̄ += s̄ k   k̄ += s̄ᵀ q   v̄ += αᵀ c̄
+// saves q, k, v, α
+// The same as matmul, masked_softmax and matmul, which write the scores of all heads to memory; this does not.
+// throws ShapeError if the operands or the mask do not fit
+// Vaswani et al. 2017, § 3.2.1
+Attended attend(const Tensor& q, const Tensor& k, const Tensor& v, const std::optional<Mask>& visible = {});
 
 enum class Reduction { mean, sum, none };  // of the losses of single rows or elements
 

@@ -23,7 +23,7 @@ static Names without(const Names& all, const Names& some) {
 
 // The functions that a header declares at its left margin and that return tensors: those are the ops.
 static Names declared_in(const std::string& header) {
-    static const std::regex declaration(R"(^(?:inline )?(?:Tensor|std::vector<Tensor>|LSTMState) (\w+)\()",
+    static const std::regex declaration(R"(^(?:inline )?(?:Tensor|std::vector<Tensor>|LSTMState|Attended) (\w+)\()",
                                         std::regex::multiline);
     Names names;
     for (std::sregex_iterator at(header.begin(), header.end(), declaration), end; at != end; ++at)

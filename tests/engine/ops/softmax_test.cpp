@@ -4,6 +4,7 @@
 #include "engine/gradcheck.hpp"
 #include "engine/ops/arithmetic.hpp"
 #include "engine/ops/linear.hpp"
+#include "engine/ops/reduce.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/close.hpp"
 #include "tests/support/rows.hpp"
@@ -65,6 +66,23 @@ std::vector<Row> lookback::test::softmax_rows() {
     masked("a mask of one value", {2, 3}, 1, Mask({}, {true}));
     masked("first axis", {3, 2}, 0, Mask({3, 2}, {true, false, true, true, false, true}));
     masked("middle axis, (T,1)", {2, 3, 4}, 1, Mask({3, 1}, {true, false, true}));
+
+    const auto attended = [&](const char* shapes, const Shape& q, const Shape& k, const Shape& v,
+                              const std::optional<Mask>& visible) {
+        rows.push_back({"attend",
+                        shapes,
+                        [visible](const Tensors& x) -> Tensors {
+                            const Attended y = attend(x[0], x[1], x[2], visible);
+                            return {y.context, y.weights};
+                        },
+                        {uniform(q, -1, 1), uniform(k, -1, 1, 2), uniform(v, -1, 1, 3)}});
+    };
+    attended("one head", {3, 2}, {4, 2}, {4, 5}, {});
+    attended("(B,N,T,D), causal", {2, 2, 3, 2}, {2, 2, 3, 2}, {2, 2, 3, 2}, causal(3));
+    attended("(B,T,D), padding", {2, 3, 2}, {2, 4, 2}, {2, 4, 1},
+             Mask({2, 1, 4}, {true, true, false, false, true, true, true, false}));
+    attended("an empty row and a hole", {2, 1}, {3, 1}, {3, 2}, Mask({2, 3}, {false, false, false, true, false, true}));
+    attended("one query, one key", {1, 2}, {1, 2}, {1, 2}, {});
 
     const auto entropy = [&](const char* shapes, const Shape& shape, const Indices& targets,
                              const CrossEntropy& options = {}) {
@@ -292,6 +310,56 @@ TEST_CASE("What other policies make of a query with nothing to see (O27)") {
     CHECK(std::isnan(softmax(masked_fill(scores, nothing, -infinity), 0).value()(0)));
     CHECK(float(1) + float(-1e9) == float(-1e9));
     CHECK(float(33) + float(-1e9) == float(-999999936));
+}
+
+TEST_CASE("attend is matmul, masked_softmax and matmul, with their gradients") {
+    struct Case {
+        Shape q, k, v;
+        std::optional<Mask> visible;
+    };
+    std::vector<bool> holes(70 * 90);
+    for (std::size_t i = 0; i < holes.size(); ++i) holes[i] = i * i % 7 < 3 && i / 90 != 40;  // row 40 sees nothing
+    const std::vector<Case> cases = {
+        {{2, 3, 70, 8}, {2, 3, 70, 8}, {2, 3, 70, 8}, causal(70)},  // more than two blocks of queries
+        {{2, 70, 5}, {2, 90, 5}, {2, 90, 3}, Mask({70, 90}, holes)},
+        {{2, 70, 5}, {2, 90, 5}, {2, 90, 3}, {}},
+        {{33, 4}, {1, 4}, {1, 4}, {}},
+        {{2, 3, 4}, {2, 0, 4}, {2, 0, 5}, {}},  // nothing to look at
+        {{2, 0, 4}, {2, 3, 4}, {2, 3, 5}, {}},  // nobody looks
+        {{3, 0}, {2, 0}, {2, 4}, {}},           // equal scores
+        {{3, 4}, {2, 4}, {2, 0}, Mask({}, {false})}};
+    for (const Case& c : cases) {
+        CAPTURE(text(c.q), text(c.k), bool(c.visible));
+        Tape tape;
+        const Tensor q = tape.leaf(uniform(c.q, -1, 1, 1)), k = tape.leaf(uniform(c.k, -1, 1, 2)),
+                     v = tape.leaf(uniform(c.v, -1, 1, 3));
+        const Attended fused = attend(q, k, v, c.visible);
+        const Tensor scores = matmul_transposed(q, k);
+        const Tensor weights = c.visible ? masked_softmax(scores, *c.visible, -1) : softmax(scores, -1);
+        const Tensor context = matmul(weights, v);
+        CHECK(close(fused.context.value(), context.value(), 0, 1e-6));
+        CHECK(close(fused.weights.value(), weights.value(), 0, 1e-6));
+        const Shared c_bar = uniform(context.shape(), -1, 1, 4), w_bar = uniform(weights.shape(), -1, 1, 5);
+        for (const auto& [ours, theirs, seed] :
+             {std::tuple{fused.context, context, c_bar}, std::tuple{fused.weights, weights, w_bar}}) {
+            const Gradients a = tape.backward(ours, {q, k, v}, {.seed = seed}),
+                            b = tape.backward(theirs, {q, k, v}, {.seed = seed});
+            for (const Tensor& x : {q, k, v}) CHECK(close(a[x], b[x], 0, 1e-5));
+        }
+        const Tensor constant = tape.constant(k.shared());  // an operand that needs no gradient
+        CHECK(close(tape.backward(attend(q, constant, v, c.visible).context, {q}, {.seed = c_bar})[q],
+                    tape.backward(context, {q}, {.seed = c_bar})[q], 0, 1e-5));
+    }
+    Tape tape;
+    const Tensor x = tape.leaf(uniform({2, 3, 4}, -1, 1));  // all three operands at once
+    CHECK(close(tape.backward(sum(attend(x, x, x).context), {x})[x],
+                tape.backward(sum(matmul(softmax(matmul_transposed(x, x), -1), x)), {x})[x], 0, 1e-6));
+    const auto leaf = [&](const Shape& shape) { return tape.leaf(filled(shape, 0)); };
+    CHECK_THROWS_WITH(attend(x, leaf({2, 3, 5}), x), contains("[attend]") && contains("(2,3,5)"));
+    CHECK_THROWS_AS(attend(x, leaf({1, 3, 4}), leaf({1, 3, 4})), ShapeError);
+    CHECK_THROWS_AS(attend(x, x, leaf({2, 4, 4})), ShapeError);
+    CHECK_THROWS_AS(attend(leaf({4}), leaf({4}), leaf({4})), ShapeError);
+    CHECK_THROWS_WITH(attend(x, x, x, Mask({2}, {true, true})), contains("does not broadcast"));
 }
 
 TEST_CASE("True means visible (C34)") {
