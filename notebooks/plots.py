@@ -24,7 +24,7 @@ def raised(text):
 
 def curve(axes, trace, name, label=None, theory=None, **how):
     """A series with its labels, and, if the trace has it (or theory names it), the theory line that belongs to it."""
-    s, theory = trace.series[name], theory or name + " theory"
+    s, theory = trace.series[name], name + " theory" if theory is None else theory
     axes.plot(s.x, s.y, label=label or raised(name), **({"markevery": 0.12} if len(s.x) > 12 else {}) | how)
     if theory in trace.series:
         axes.plot(trace.series[theory].x, trace.series[theory].y, **DASHED)
@@ -34,7 +34,7 @@ def curve(axes, trace, name, label=None, theory=None, **how):
 
 
 def heat(axes, matrix, numbers=None, **how):
-    """A matrix with its tokens on both axes; its numbers inside, if there are few."""
+    """A matrix with its tokens on both axes, and inside what `numbers` makes of each number, say "{:.2f}".format."""
     data, (rows, columns) = matrix.data, matrix.data.shape
     signed = {"cmap": "PuOr_r", "vmin": -np.abs(data).max(), "vmax": np.abs(data).max()}
     image = axes.imshow(data, aspect="auto", **(signed if data.min() < 0 else {"cmap": "Blues", "vmin": 0}) | how)
@@ -43,6 +43,6 @@ def heat(axes, matrix, numbers=None, **how):
     for set_ticks, names in ((axes.set_xticks, matrix.columns), (axes.set_yticks, matrix.rows)):
         set_ticks(range(len(names)), names) if names else None
     for i, j in np.ndindex(rows, columns) if numbers else ():
-        dark = abs(data[i, j] - image.norm.vmin) > 0.6 * (image.norm.vmax - image.norm.vmin)
-        axes.text(j, i, format(data[i, j], numbers), ha="center", va="center", color="white" if dark else "black")
+        light = np.dot(image.cmap(image.norm(data[i, j]))[:3], (0.3, 0.6, 0.1)) > 0.5
+        axes.text(j, i, numbers(data[i, j]), ha="center", va="center", color="black" if light else "white")
     return image
