@@ -180,6 +180,13 @@ near(case("2.6", "(3) and (4), limit 1")["gradients"][0]["data"][0], .6)  # O33
 PYTHON
 then ok; else bad 'results.json or the oracles'; fi
 
+# ---- The hand-out: the stub, and no line of a solution ----
+"$here/make_handout" "$course" "$assignment" handout
+if cmp -s stub.cpp handout/backprop.cpp; then ok; else bad "the hand-out's file is not the stub"; fi
+awk '/END SOLUTION/ { inside = 0 } inside && length($0) > 12 { sub(/^ +/, ""); print } /BEGIN SOLUTION/ { inside = 1 }' "$assignment/reference.cpp" >solution.txt
+if [[ $(wc -l <solution.txt) -gt 40 ]] && ! grep -nFf solution.txt handout/*.* handout/grader/{calls.cpp,cases.json}; then ok; else bad 'a line of the solution is handed out'; fi
+if grep -rqE 'SOLUTION|hidden":true|Generator' handout; then bad 'the hand-out tells too much' "$(grep -rlE 'SOLUTION|hidden":true|Generator' handout)"; else ok; fi
+
 # ---- Compiling a student's file is cheap ----
 unset CXX
 rm -rf work && mkdir work && cp right.cpp "$assignment"/*.hpp "$here/assignment.hpp" work
