@@ -1,0 +1,33 @@
+// Floating-point operations, counted on a tape: a multiplication and an addition are two. Only products of matrices are
+// counted, which at any useful size are nearly all of the work.
+#pragma once
+#include <string_view>
+#include "engine/tape.hpp"
+
+namespace lookback::cost {
+
+// Of the products that the records first … last-1 made: 2 M K N for (M,K)·(K,N), and the h U of fused recurrent steps.
+inline double product_flops(const Tape& tape, std::size_t first = 0) {
+    const auto size = [](const Shape& shape, std::size_t without_last) {
+        double n = 1;
+        for (std::size_t i = 0; i + without_last < shape.size(); ++i) n *= double(shape[i]);
+        return n;
+    };
+    double flops = 0;
+    for (std::size_t id = first; id < tape.size(); ++id) {
+        const Record& r = tape[Id(id)];
+        const auto shape_of = [&](std::size_t input) -> const Shape& { return tape[tape.inputs(r)[input].from].shape; };
+        const std::string_view op = r.op;
+        if (op == "matmul" || op == "matmul_transposed") {
+            const bool left = tape.inputs(r)[0].from != Tensor::constant;  // a constant has no record to ask
+            const Shape& shape = shape_of(left ? 0 : 1);
+            const bool inner_is_last = left || op == "matmul_transposed";
+            flops += 2 * size(r.shape, 0) * double(shape[shape.size() - (inner_is_last ? 1 : 2)]);
+        } else if (op == "rnn_step" || op == "gru_step" || (op == "lstm_step" && r.sibling == 0)) {
+            flops += 2 * double(r.shape[0]) * size(shape_of(op == "lstm_step" ? 3 : 2), 0);
+        }
+    }
+    return flops;
+}
+
+}  // namespace lookback::cost
