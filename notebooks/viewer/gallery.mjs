@@ -10,7 +10,7 @@ const FIGURES = [
     ['paths', 'tour', '#curve1', {}, 860],
     ['words', 'tour', '#sentence', {}, 860],
     ['flow', 'tour', '#flow0', {t: 11}, 860],
-    ['tape', 'tour', '#graph', {graph: 'longest'}, 860],
+    ['tape', 'tour', '#graph', {}, 860],
     ['alignment', 'date', '#heat', {}, 620],
 ];
 

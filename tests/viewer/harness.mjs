@@ -64,18 +64,19 @@ export const drawAll = (page) => page.evaluate(async () => { for (const f of doc
 
 export async function quiet(page) { equal(page.seen, []); }
 
-// The table behind a figure (or another table), as it is read out: all pages of it.
-export async function tableOf(page, selector) {
+// The table behind a figure (or another table), as it is read out: all pages of it, or the first and the last.
+export async function tableOf(page, selector, ends = false) {
     await page.evaluate((s) => { const d = document.querySelector(s)?.querySelector('details'); if (d) d.open = true; }, selector);
     await page.waitForFunction((s) => document.querySelector(s + ' table tbody tr'), selector);
-    return page.evaluate(async (s) => {
+    return page.evaluate(async ([s, ends]) => {
         const box = document.querySelector(s), rows = [];
         const cells = (row) => [...row.cells].map((c) => c.querySelector('[title]')?.title ?? c.textContent);
-        const next = [...box.querySelectorAll('.turn button')].find((b) => b.textContent === 'next');
+        const [previous, next] = box.querySelectorAll('.turn button');
         const total = +/of ([\d,]+)/.exec(box.querySelector('.turn span').textContent)[1].replaceAll(',', '');
+        if (ends) { const first = [...box.querySelectorAll('tbody tr')].map(cells); previous.click(); return {total, rows: [...first, ...[...box.querySelectorAll('tbody tr')].map(cells)]}; }
         while (rows.length < total) { rows.push(...[...box.querySelectorAll('tbody tr')].map(cells)); if (rows.length < total) next.click(); await new Promise((go) => setTimeout(go)); }
         return {head: [...box.querySelectorAll('thead th')].map((c) => c.textContent), rows};
-    }, selector);
+    }, [selector, ends]);
 }
 
 export const empty = (changes = {}) => ({

@@ -8,18 +8,18 @@ import * as view from './view.js';
 const MOST = 40;  // series of one figure; the colours and markers of more could not be told apart
 const FIGURES = 40;
 const THEORY = /[\s,:(·–-]*\b(theory|theoretical|bound|predicted|expected|closed form|law)\b\)?/i;
-const STEPS = /^(t|τ|lag|token|word|character|step|position|time|distance)\b/i;
+const STEPS = /\b(t|k|τ|lag|tokens?|words?|characters?|steps?|position|state)\b/i;
+const BACK = /\b(back|ago|lag|distance)\b/i;  // an axis that counts from the loss
 const withUnit = (label, unit) => unit ? `${printable(label)} (${printable(unit, 20)})` : printable(label);
 
 // What a newcomer may not know, by what is on the axes.
-function reading(group, log) {
-    const y = group.yLabel;
-    if (/share/i.test(y)) return 'What part of each gradient came which way. Shares of one place sum to 1; a negative one pulls against the sum.';
-    if (/path/i.test(y)) return 'Ops between a place and the loss, by the shortest way. A gradient is multiplied by a Jacobian at each: a line that climbs to the left is a longer and longer product.';
-    if (/∂L|gradient/i.test(y)) return log
-        ? 'How strongly each place still speaks to the loss. A straight fall to the left means that each step back multiplies by the same factor below 1; a level line means that nothing is lost with distance.'
-        : 'How strongly each place still speaks to the loss.';
-    return log ? 'On this axis each power of ten has the same height; a straight line is a constant factor per step.' : '';
+function reading({xLabel, yLabel}, log) {
+    const away = BACK.test(xLabel) ? 'to the right' : 'to the left';
+    if (/share/i.test(yLabel)) return 'What part of each gradient came which way. Shares of one place sum to 1; a negative one pulls against the sum.';
+    if (/path/i.test(yLabel)) return `Ops between a place and the loss, by the shortest way. A gradient is multiplied by a Jacobian at each: a line that climbs ${away} is a longer and longer product.`;
+    if (/^‖∂L/.test(yLabel) && STEPS.test(xLabel)) return 'How strongly each place still speaks to the loss.' + (log
+        ? ` A straight fall ${away} means that each step back multiplies by the same factor below 1; a level line means that nothing is lost with distance.` : '');
+    return log ? 'Each power of ten has the same height: a straight line is a constant factor per step.' : '';
 }
 
 // A place on the axis that is a token has its word.
@@ -74,7 +74,7 @@ export function thinned(x, y, columns) {
 }
 
 // Of ln y against x: by what one step back multiplies. Denormal numbers have no digits to fit.
-function factorBack({x, y}) {
+function factorBack({x, y, xLabel}) {
     let n = 0, sx = 0, sy = 0, sxx = 0, sxy = 0;
     for (let i = 0; i < x.length; ++i) {
         if (!(y[i] >= 1e-290 && y[i] < Infinity && Number.isFinite(x[i]))) continue;
@@ -82,7 +82,8 @@ function factorBack({x, y}) {
         ++n; sx += x[i]; sy += l; sxx += x[i] * x[i]; sxy += x[i] * l;
     }
     const spread = n * sxx - sx * sx;
-    return n >= 3 && spread > 0 ? Math.exp(-(n * sxy - sx * sy) / spread) : null;
+    const slope = (n * sxy - sx * sy) / spread;
+    return n >= 3 && spread > 0 ? Math.exp(BACK.test(xLabel) ? slope : -slope) : null;
 }
 
 const logTicks = ([low, high], most) => {
@@ -124,7 +125,7 @@ function curve(group, id) {
         return glyph;
     };
     const chooser = (of) => choice(`${of} axis`, [['linear', 'linear'], ['log', 'log']], axis(of), (v) => { view.set(K(of), v, of === 'y' ? natural : 'linear'); box.refresh(); });
-    const backwards = STEPS.test(group.xLabel) && /∂|gradient|norm/i.test(group.yLabel) && !/share/i.test(group.yLabel);
+    const backwards = STEPS.test(group.xLabel) && /^‖|norm|length/i.test(group.yLabel);
 
     let left = '';
     const box = figure({
