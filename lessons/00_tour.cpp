@@ -480,8 +480,8 @@ int main(int argc, char** argv) {
                                     .y = std::move(expected)});
         }
         for (const Measured& m : models) {
-            trace.paths.push_back({m.name + ": token 1", "loss", m.paths.front()});
-            trace.paths.push_back({m.name + ": token " + std::to_string(T), "loss", m.paths.back()});
+            trace.paths.push_back({"L (" + m.name + ")", "token 1", m.paths.front()});
+            trace.paths.push_back({"L (" + m.name + ")", "token " + std::to_string(T), m.paths.back()});
         }
         trace.matrices.push_back({.name = "attention weights α",
                                   .row_label = "query",
