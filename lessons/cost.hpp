@@ -6,7 +6,8 @@
 
 namespace lookback::cost {
 
-// Of the products that the records first … last-1 made: 2 M K N for (M,K)·(K,N), and the h U of fused recurrent steps.
+// Of the products that the records first … last-1 made: 2 M K N for (M,K)·(K,N), and the h U of fused recurrent steps,
+// and of attention the scores Q Kᵀ and the means α V, as if nothing were hidden.
 inline double product_flops(const Tape& tape, std::size_t first = 0) {
     const auto size = [](const Shape& shape, std::size_t without_last) {
         double n = 1;
@@ -25,6 +26,10 @@ inline double product_flops(const Tape& tape, std::size_t first = 0) {
             flops += 2 * size(r.shape, 0) * double(shape[shape.size() - (inner_is_last ? 1 : 2)]);
         } else if (op == "rnn_step" || op == "gru_step" || (op == "lstm_step" && r.sibling == 0)) {
             flops += 2 * double(r.shape[0]) * size(shape_of(op == "lstm_step" ? 3 : 2), 0);
+        } else if (op == "attend" && r.sibling == 0) {
+            const bool left = tape.inputs(r)[0].from != Tensor::constant;
+            const Shape& weights = tape[Id(id + 1)].shape;
+            flops += 2 * size(weights, 0) * double(shape_of(left ? 0 : 1).back() + r.shape.back());
         }
     }
     return flops;
