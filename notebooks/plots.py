@@ -33,6 +33,12 @@ def curve(axes, trace, name, label=None, theory=None, **how):
         axes.xaxis.set_major_locator(MaxNLocator(integer=True, steps=[1, 2, 5, 10]))
 
 
+def powers(axes, x):
+    """Ticks of a logarithmic x axis at these places, as plain numbers."""
+    axes.set_xticks(x, [f"{v:g}" for v in x])
+    axes.set_xticks([], minor=True)
+
+
 def heat(axes, matrix, numbers=None, **how):
     """A matrix with its tokens on both axes, and inside what `numbers` makes of each number, say "{:.2f}".format."""
     data, (rows, columns) = matrix.data, matrix.data.shape
@@ -41,7 +47,7 @@ def heat(axes, matrix, numbers=None, **how):
     axes.grid(False)
     axes.set(xlabel=raised(matrix.column_label), ylabel=raised(matrix.row_label))
     for set_ticks, names in ((axes.set_xticks, matrix.columns), (axes.set_yticks, matrix.rows)):
-        set_ticks(range(len(names)), names) if names else None
+        set_ticks(range(len(names)), [n.replace(" ", "␣") for n in names]) if names else None
     for i, j in np.ndindex(rows, columns) if numbers else ():
         light = np.dot(image.cmap(image.norm(data[i, j]))[:3], (0.3, 0.6, 0.1)) > 0.5
         axes.text(j, i, numbers(data[i, j]), ha="center", va="center", color="black" if light else "white")

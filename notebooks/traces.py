@@ -88,9 +88,9 @@ class Trace:
     graph: dict = None
 
     def full(self):
-        """Whether the trained parts are in it. If not, says so in place of the figure."""
+        """Whether the trained parts are in it. If not, says so in place of what they would show."""
         if self.config.get("quick"):
-            print(f"No figure here: it needs lesson {self.lesson[:2]} in full, and LOOKBACK_QUICK asks for quick ones.")
+            print(f"Not shown here: what lesson {self.lesson[:2]} trains. LOOKBACK_QUICK asks for quick runs.")
         return not self.config.get("quick")
 
 
