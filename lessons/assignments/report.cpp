@@ -94,9 +94,11 @@ void Report::print(const Row& row) const {
     std::string count = std::to_string(wrong) + " of " + std::to_string(row.cases) + " cases wrong";
     if (wrong == 0) count = "";
     if (wrong == row.cases) count = "every case is wrong";
+    const bool begun = !row.wrong.ends_with("is not done\n");
+    if (!begun) count = "task " + row.number + " is not done";
     std::printf("  %-5s %-48s %3d / %d  %s\n", row.number.c_str(), row.title.c_str(), wrong ? 0 : row.points,
                 row.points, count.c_str());
-    if (wrong) std::printf("%s", indented(explain(row), "          ").c_str());
+    if (wrong && begun) std::printf("%s", indented(explain(row), "          ").c_str());
     std::fflush(stdout);
 }
 

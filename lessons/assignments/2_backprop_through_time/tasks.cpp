@@ -109,7 +109,7 @@ void unrolling(Suite& s) {
     };
     add("three steps of one number", {Matrix{{1}}, Matrix{{5}}, Matrix{{2}}}, Matrix{{3}});
     add("no step at all", {}, Matrix{{1, 2}});
-    s.draw(1, [&](Generator& g) {
+    s.draw(2, [&](Generator& g) {
         const Problem p = problem(g, sizes(g), true);
         std::vector<Matrix> x;
         for (std::size_t t = 0; t < p.x.size(); ++t) x.push_back(matrix(g.normal(p.h0.shape())));
@@ -211,7 +211,7 @@ void norms_and_slope(Suite& s) {
     add("a state far back: norms near 1e-200", powers(rotation, Array{{1e-200, 0, 2e-200, -1e-200}}, 12));
     add("it reaches 0: nilpotent U", powers(Array{{0, 3, 0}, {0, 0, 3}, {0, 0, 0}}, Array{{1, 1, 1}}, 6));
     add("[[0.5, 10], [0, 0.5]]: it grows before it shrinks", powers(Array{{0.5, 10}, {0, 0.5}}, Array{{0, 1}}, 20));
-    s.draw(1, [&](Generator& g) { add("a tanh RNN, several rows", on_tape(problem(g, sizes(g), true)).dh); });
+    s.draw(2, [&](Generator& g) { add("a tanh RNN, several rows", on_tape(problem(g, sizes(g), true)).dh); });
 }
 
 // ---- 2.5
@@ -274,7 +274,7 @@ void clipping(Suite& s) {
     add("(3) and (4), limit 1", {filled({1, 1}, 3), filled({1, 1}, 4)}, 1);
     add("short enough", {Array{{0.3, 0.1}}, filled({1, 1}, 0.4)}, 1);
     add("all zero", {filled({1, 2}, 0), filled({1, 1}, 0)}, 1);
-    s.draw(1, [&](Generator& g) {
+    s.draw(2, [&](Generator& g) {
         const std::size_t n = std::size_t(g.integer(2, 5));
         add("random", {g.normal({n, n}), g.normal({1, n}), g.normal({n, 2})}, g.uniform(0.5, 1.5));
     });
@@ -310,7 +310,7 @@ void truncation(Suite& s) {
     add("8 steps in windows of 3, loss at the end", problem(fixed, {8, 1, 2, 3}, true), 3);
     add("7 steps in windows of 2, loss everywhere", problem(fixed, {7, 1, 2, 3}, false), 2);
     add("a window longer than the sequence", problem(fixed, {4, 1, 2, 3}, false), 9);
-    s.draw(1, [&](Generator& g) {
+    s.draw(2, [&](Generator& g) {
         Sizes n = sizes(g);
         n.T += 5, n.B = 1;
         add("random", problem(g, n, false), std::size_t(g.integer(2, 5)));
