@@ -20,7 +20,7 @@ export async function views(context) {
     await drawAll(page);
 
     await check('a report that a lesson wrote opens: its title, its verdict', async () => {
-        equal(await page.textContent('#title'), '00_tour');
+        equal(await page.textContent('#title'), '00 tour');
         equal(await page.textContent('#verdict'), `${tour.checks.filter((c) => c.pass).length} of ${tour.checks.length} checks hold`);
         equal(await page.$$eval('nav a', (all) => all.map((a) => a.textContent)), ['Curves', 'Word by word', 'Gradient flow', 'Heat maps', 'Tape and paths', 'Checks', 'This run']);
     });
@@ -129,7 +129,7 @@ export async function views(context) {
             equal(row.slice(5, 7), [far[i] === null ? 'none' : String(far[i]), longest[i] === null ? 'none' : String(longest[i])], `record ${i}`);
             equal(row.slice(8), [records[i].norm, records[i].bar_norm].map((v) => v === undefined ? '–' : String(v)));
         });
-        const told = tour.paths.find((p) => p.from === 'RNN+attention: token 1');
+        const told = tour.paths.find((p) => p.from === 'L (RNN+attention)' && p.to === 'token 1');
         holds(rows.some((r) => r[5] === String(told.shortest) && r[6] === String(told.longest) && Math.abs(r[7] - told.log2_count) < 1e-9), 'the path that the lesson counted');
     });
     await check('tape: marks stand at their distance; the slider chooses, and the shortest path is drawn', async () => {

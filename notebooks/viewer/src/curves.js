@@ -3,6 +3,7 @@ import * as Plot from '@observablehq/plot';
 import {colours, DASHES, SYMBOLS, THEORY_DASH} from './colours.js';
 import {exact, h, power, printable, s, short, token} from './dom.js';
 import {choice, figure, swatch} from './figure.js';
+import {WAY} from './shares.js';
 import * as view from './view.js';
 
 const MOST = 40;  // series of one figure; the colours and markers of more could not be told apart
@@ -13,12 +14,12 @@ const BACK = /\b(back|ago|lag|distance)\b/i;  // an axis that counts from the lo
 const withUnit = (label, unit) => unit ? `${printable(label)} (${printable(unit, 20)})` : printable(label);
 
 // What a newcomer may not know, by what is on the axes.
-function reading({xLabel, yLabel}, log) {
+function reading({xLabel, yLabel, lines}, log) {
     const away = BACK.test(xLabel) ? 'to the right' : 'to the left';
-    if (/share/i.test(yLabel)) return 'What part of each gradient came which way. Shares of one place sum to 1; a negative one pulls against the sum.';
-    if (/path/i.test(yLabel)) return `Ops between a place and the loss, by the shortest way. A gradient is multiplied by a Jacobian at each: a line that climbs ${away} is a longer and longer product.`;
-    if (/^‖∂L/.test(yLabel) && STEPS.test(xLabel)) return 'How strongly each place still speaks to the loss.' + (log
-        ? ` A straight fall ${away} means that each step back multiplies by the same factor below 1; a level line means that nothing is lost with distance.` : '');
+    if (lines.some((l) => WAY.test(l.series.name))) return 'What part of each gradient came which way. Shares of one place sum to 1; a negative one pulls against the sum.';
+    if (/path/i.test(yLabel)) return `Ops between a place and the loss, by the shortest way. The chain rule multiplies a gradient by a Jacobian at each: a line that climbs ${away} is an ever longer product, a level one has the same few factors whatever the distance.`;
+    if (/^‖∂L/.test(yLabel) && STEPS.test(xLabel)) return `${printable(yLabel, 20)}: how far the loss L would move if this place moved a little, so how strongly it still speaks to the loss.` + (log
+        ? ` A straight fall ${away}: each step back multiplies by the same factor below 1. A level line: nothing is lost with distance.` : '');
     return log ? 'Each power of ten has the same height: a straight line is a constant factor per step.' : '';
 }
 

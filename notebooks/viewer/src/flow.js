@@ -4,26 +4,8 @@ import {colours} from './colours.js';
 import {countsTokens} from './curves.js';
 import {announce, exact, h, printable, s, short, token} from './dom.js';
 import {figure, swatch} from './figure.js';
+import {shareSets} from './shares.js';
 import * as view from './view.js';
-
-const WAYS = ['value', 'score', 'recurrence'];
-const PATTERN = /\b(value|score|recurrence) share\b/i;
-
-// [{name, ways, series: [value, score, recurrence]}], those that are there.
-export function shareSets(trace) {
-    const sets = new Map();
-    for (const series of trace.series) {
-        const way = PATTERN.exec(series.name)?.[1].toLowerCase();
-        if (!way) continue;
-        const name = series.name.replace(PATTERN, '').replace(/^[\s,:·]+|[\s,:·]+$/g, '');
-        if (!sets.has(name)) sets.set(name, {name, parts: {}});
-        sets.get(name).parts[way] ??= series;
-    }
-    return [...sets.values()].map(({name, parts}) => {
-        const ways = WAYS.filter((w) => parts[w]);
-        return {name, ways, series: ways.map((w) => parts[w])};
-    }).filter(({series}) => series[0].y.length > 0 && series.every((one) => one.y.length === series[0].y.length));
-}
 
 export function flows(trace) { return shareSets(trace).slice(0, 12).map((set, at) => flow(trace, set, `flow${at}`)); }
 

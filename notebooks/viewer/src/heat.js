@@ -2,7 +2,7 @@
 import {along, colours, css, isDark} from './colours.js';
 import {exact, h, printable, s, short, textWidth, token} from './dom.js';
 import {choice, figure} from './figure.js';
-import {shareSets} from './flow.js';
+import {shareSets} from './shares.js';
 import * as view from './view.js';
 
 const MOST = 800;  // pixels of a picture's side; larger matrices are pooled

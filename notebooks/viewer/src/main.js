@@ -46,9 +46,10 @@ async function open(source, name) {
     try {
         const trace = await read(source);
         trace.source = source;
-        trace.title = trace.lesson;
-        const same = traces.filter((t) => t.lesson === trace.lesson).length;
-        if (same) trace.title += ` · seed ${trace.seed}` + (traces.some((t) => t.title === `${trace.lesson} · seed ${trace.seed}` || t.seed === trace.seed) ? ` (${same + 1})` : '');
+        trace.title = trace.lesson.replace(/^(\d\d)_/, '$1 ').replaceAll('_', ' ');
+        const same = traces.filter((t) => t.lesson === trace.lesson);
+        if (same.length) trace.title += ` · seed ${trace.seed}`;
+        if (same.some((t) => t.seed === trace.seed)) trace.title += ` (${same.length + 1})`;
         traces.push(trace);
     } catch (error) {
         complain(name, error instanceof TraceError ? error.message : String(error.message ?? error));
