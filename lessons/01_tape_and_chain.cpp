@@ -164,6 +164,7 @@ static double largest(const std::vector<double>& x) { return *std::max_element(x
 struct Hops {
     double a_step;                           // ops that one step adds
     std::vector<double> same, from_decoder;  // steps from output t = 1 … back to h_1
+    std::vector<Trace::Path> reports;
 };
 
 static Hops count_steps(const Problem& problem, std::size_t T_x) {
@@ -175,10 +176,13 @@ static Hops count_steps(const Problem& problem, std::size_t T_x) {
     while (h.size() < T_x) h.push_back(next(h.back(), h.size()));
     while (s.size() < T_x) s.push_back(next(s.empty() ? h.back() : s.back(), s.size()));  // the decoder starts at h_T
     const auto ops = [&](const Tensor& from) { return double(paths(from, {h[0]})[0].shortest); };
-    Hops hops{ops(h[1]), {}, {}};
+    Hops hops{ops(h[1]), {}, {}, {}};
     for (std::size_t t = 0; t < T_x; ++t) {
         hops.same.push_back(ops(h[t]) / hops.a_step);
         hops.from_decoder.push_back(ops(s[t]) / hops.a_step);
+        const std::string number = std::to_string(t + 1);
+        hops.reports.push_back({"h_" + number, "h_1", paths(h[t], {h[0]})[0]});
+        hops.reports.push_back({"s_" + number, "h_1", paths(s[t], {h[0]})[0]});
     }
     return hops;
 }
@@ -323,6 +327,7 @@ static void path_lengths(Lesson& lesson) {
     lesson.check("01.path_translator", "Path: reads, then writes, − (T_x−1+t)", exact0, decoder, 0, 0,
                  "counted on the tape");
     const std::vector<double> t = measure::range(1, T_x);
+    lesson.trace().paths = hops.reports;
     lesson.trace().series.push_back({.name = "one output an input",
                                      .x_label = "output word t",
                                      .x = t,

@@ -217,6 +217,7 @@ static void gaussian_matrices(Lesson& lesson, Product product) {
         series(lesson, "Gaussian, ρ = " + number(g), y);
         series(lesson, "Gaussian, ρ = " + number(g) + " theory", powers(radius, T));
         if (g == 0.9) {
+            series(lesson, "Gaussian, ρ = 0.9 bound", powers(size, T));
             curves.push_back({'n', "‖W‖^k: what the norm would allow", powers(size, 60), measure::range(0, 60)});
             curves.push_back({'r', "ρ^k: the rate of the spectral radius", powers(radius, 60), measure::range(0, 60)});
             curves.push_back({'t', "the tape", {y.begin(), y.begin() + 61}, measure::range(0, 60)});

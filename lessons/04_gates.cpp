@@ -137,8 +137,9 @@ static constexpr std::size_t E = 16, H = 32;
 struct Reach {
     std::string name;
     char letter;
-    std::vector<double> norms;      // ‖∂L/∂(state)_t‖, t = 1 … T
-    std::vector<double> path = {};  // ops from the loss back to h_t
+    std::vector<double> norms;           // ‖∂L/∂(state)_t‖, t = 1 … T
+    std::vector<PathReport> paths = {};  // from the loss back to h_t
+    double ops(std::size_t t) const { return double(paths[t - 1].shortest); }
     double kept() const { return norms.front() / norms.back(); }
 };
 
@@ -159,7 +160,7 @@ static Reach reach(const char* name, char letter, const Cell& cell, const Array&
         s.map([&](const Tensor& part) { return length = std::hypot(length, norm(g[part])), part; });
         r.norms.push_back(length);
     }
-    for (const PathReport& p : paths(loss, h)) r.path.push_back(double(p.shortest));
+    r.paths = paths(loss, h);
     return r;
 }
 
@@ -188,8 +189,9 @@ static void fresh_weights(Lesson& lesson) {
     std::vector<std::vector<std::string>> rows{{"", "kept from 50 to 1", "path to t = 1", "to t = 25"}};
     for (const Reach& r : all) {
         curves.push_back({r.letter, r.name, r.norms});
-        rows.push_back(
-            {r.name, number(r.kept(), "%.1e"), number(r.path[0], "%.0f ops"), number(r.path[24], "%.0f ops")});
+        for (const std::size_t t : {1u, 25u, 50u})
+            lesson.trace().paths.push_back({"loss, " + r.name, "h_" + std::to_string(t), r.paths[t - 1]});
+        rows.push_back({r.name, number(r.kept(), "%.1e"), number(r.ops(1), "%.0f ops"), number(r.ops(25), "%.0f ops")});
         lesson.trace().series.push_back({.name = r.name,
                                          .x_label = "time step t",
                                          .x = measure::range(1, T),
@@ -209,7 +211,7 @@ static void fresh_weights(Lesson& lesson) {
         "a path of constant length beside it. They do not exclude each other, and translators used both.");
     const auto decades = [](const Reach& r) { return std::log10(r.kept()); };
     double growth = 0;
-    for (const Reach* r : {&all[4], &all[5], &all[6]}) growth = std::max(growth, std::abs(r->path[0] - r->path[24]));
+    for (const Reach* r : {&all[4], &all[5], &all[6]}) growth = std::max(growth, std::abs(r->ops(1) - r->ops(25)));
     lesson.check("04.gates_reach", "log10 kept: LSTM (b_f = 3), above RNN", ge, decades(all[3]), decades(all[0]), 0,
                  "measured");
     lesson.check("04.gates_rate", "LSTM (b_f = 3): log10 kept, by σ(3)", target, decades(all[3]),

@@ -289,9 +289,11 @@ static void bits(Lesson& lesson) {
     Generator generator(lesson.seed() + 2);
     std::vector<std::vector<std::string>> rows{{"T", "B", "bits needed", "least loss", "loss of the code"}};
     double worst = 0;
+    std::vector<double> x, bound, reached;
     for (const std::size_t T : {4u, 8u, 16u, 32u}) {
         const double least = least_loss(double(T), 24), code = loss_of_code(T, 24, generator);
         worst = std::max(worst, std::abs(least - code));
+        x.push_back(double(T)), bound.push_back(least), reached.push_back(code);
         rows.push_back({number(double(T)), "24", number(3.0 * double(T)), number(least, "%.6f"), number(code, "%.6f")});
     }
     lesson.line(terminal::table(rows));
@@ -299,6 +301,9 @@ static void bits(Lesson& lesson) {
         "The bound is met exactly: it is what B bits are worth. It does not say that a network learns such a "
         "code. A state of 32 real numbers has 2048 bits in this program, room enough for a sentence of 20 "
         "words; that translators failed there is for lesson 06 to explain, and bits are not the reason.");
+    for (const auto& [name, y] : {std::pair{"code of 24 bits", &reached}, {"code of 24 bits theory", &bound}})
+        lesson.trace().series.push_back(
+            {.name = name, .x_label = "symbols T", .x = x, .y_label = "cross-entropy", .y_unit = "nats", .y = *y});
     lesson.check("05.least_loss", "24 bits: loss of the code − least loss", le, worst, 0, 1e-12, "Fano; our own code");
 }
 
