@@ -8,7 +8,7 @@ import * as view from './view.js';
 
 const MOST = 40;  // series of one figure; the colours and markers of more could not be told apart
 const FIGURES = 40;
-const THEORY = /[\s,:(·–-]*\b(theory|theoretical|bound|predicted|expected|closed form|law)\b\)?/i;
+export const THEORY = /[\s,:(·–-]*\b(theory|theoretical|bound|predicted|expected|closed form|law)\b\)?/i;
 const STEPS = /\b(t|k|τ|lag|tokens?|words?|characters?|steps?|position|state)\b/i;
 const BACK = /\b(back|ago|lag|distance)\b/i;  // an axis that counts from the loss
 const withUnit = (label, unit) => unit ? `${printable(label)} (${printable(unit, 20)})` : printable(label);

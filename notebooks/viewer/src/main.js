@@ -88,9 +88,9 @@ function show() {
     document.title = `${printable(trace.title)} · Lookback`;
     $('title').textContent = printable(trace.title);
 
-    if (traces.length > 1) $('loaded').append(h('fieldset', null, h('legend', null, 'Traces'), traces.map((t, i) => h('span', {class: 'chip'},
-        h('label', null, h('input', {type: 'checkbox', checked: !t.off, onchange: (e) => { view.set(`trace-off:${i}`, !e.target.checked, false); t.off = !e.target.checked; redrawAll(); }}), ` curves of ${printable(t.title, 50)}`),
-        h('label', null, h('input', {type: 'radio', name: 'chosen', checked: i === chosen, onchange: () => { view.set('trace', i, 0); show(); }}), ' the rest'),
+    if (traces.length > 1) $('loaded').append(h('fieldset', null, h('legend', null, 'Traces'), traces.map((t, i) => h('span', {class: 'chip', role: 'group', 'aria-label': printable(t.title)}, h('strong', null, printable(t.title, 50)),
+        h('label', null, h('input', {type: 'checkbox', checked: !t.off, onchange: (e) => { view.set(`trace-off:${i}`, !e.target.checked, false); t.off = !e.target.checked; redrawAll(); }}), ' in the curves'),
+        h('label', null, h('input', {type: 'radio', name: 'chosen', checked: i === chosen, onchange: () => { view.set('trace', i, 0); show(); }}), ' in the other views'),
         h('button', {type: 'button', 'aria-label': `close ${printable(t.title)}`, onclick: () => { traces.splice(i, 1); view.set('trace', 0, 0); show(); }}, '×')))));
     const {fails} = verdicts(trace);
     $('verdict').textContent = inWords(trace);

@@ -1,6 +1,6 @@
 // The text, and under each of its tokens a bar for each chosen series: how strongly it still speaks.
 import {colours} from './colours.js';
-import {countsTokens} from './curves.js';
+import {countsTokens, THEORY} from './curves.js';
 import {exact, power, printable, s, short, textWidth, token, h} from './dom.js';
 import {choice, figure, swatch} from './figure.js';
 import * as view from './view.js';
@@ -10,7 +10,7 @@ const PAGE = 400, TALL = 56;
 export function sentence(trace) {
     const found = new Map();
     for (const series of trace.series) {
-        if (!countsTokens(series, trace) || !series.x.length) continue;
+        if (!countsTokens(series, trace) || !series.x.length || THEORY.test(series.name)) continue;
         if (!series.x.every((x) => Number.isInteger(x) && x >= 1 && x <= trace.tokens.length)) continue;
         const group = found.get(series.yLabel) ?? [];
         if (group.length < 8) group.push(series);
