@@ -1,5 +1,5 @@
-"""What of the notebooks needs no jupyter: traces.py refuses what is broken and runs what is missing; every figure of every
-notebook holds data, names its axes, and has labels that can be read; every question knows right from wrong.
+"""What of the notebooks needs no jupyter: traces.py refuses what is broken and runs what is missing; every figure of
+every notebook holds data, names its axes, and has labels that can be read; every question knows right from wrong.
 
     check.py FOLDER [NOTEBOOK…]    FOLDER is for scratch; its traces are made anew, unless LOOKBACK_OUT names others
 
@@ -173,6 +173,13 @@ def overlaps(axes):
     return False
 
 
+def cut_off(axes):
+    """Whether a bar goes on beyond the axes."""
+    low, high = sorted(axes.get_ylim())
+    bars = [end for bar in axes.patches if hasattr(bar, "get_height") for end in (bar.get_y(), bar.get_y() + bar.get_height())]
+    return any(np.isfinite(y) and not low <= y <= high for y in bars)
+
+
 def look_at(figure, where):
     figure.canvas.draw()
     count = 0
@@ -185,6 +192,7 @@ def look_at(figure, where):
         check(holds_data(axes), f"{name} holds no data")
         check(any(a.get_xlabel() for a in shared[0]), f"{name}: what is along x?")
         check(any(a.get_ylabel() for a in shared[1]), f"{name}: what is along y?")
+        check(not cut_off(axes), f"{name}: bars are cut off")
         check(not overlaps(axes), f"{name}: labels run into each other")
     return count
 
