@@ -131,7 +131,7 @@ function curve(group, id) {
     let left = '';
     const box = figure({
         id, title: `${withUnit(group.yLabel, group.yUnit)} against ${withUnit(group.xLabel, group.xUnit)}`,
-        note: () => [reading(group, axis('y') === 'log'), left, group.left ? `${group.left} more series are not drawn.` : ''].filter(Boolean).join(' '),
+        note: () => [reading(group, axis('y') === 'log'), lines.some((l) => l.theory) && 'Dotted lines are what theory expects.', left, group.left ? `${group.left} more series are not drawn.` : ''].filter(Boolean).join(' '),
         controls: [chooser('y'), chooser('x')],
         legend: () => lines.map((line) => {
             const factor = backwards && axis('y') === 'log' && axis('x') === 'linear' ? factorBack(line.series) : null;
