@@ -310,7 +310,7 @@ static void trained(Lesson& lesson) {
     double done = 0;
     const std::vector<std::size_t> lengths{4, 8, 16, 24};
     std::vector<std::vector<std::string>> rows{
-        {"T", "last state", "99 % after", "at 2T", "attention", "99 % after", "at 2T", "bits of the text"}};
+        {"T", "last state", "99 % after", "at 2T", "attention", "99 % after", "at 2T", "bits needed"}};
     Numbers x, plain, attending;
     std::vector<terminal::Curve> learning;
     const auto after = [](const Run& r) { return r.to_99 ? std::to_string(r.to_99) : std::string("–"); };
@@ -379,12 +379,15 @@ static void trained(Lesson& lesson) {
         for (std::size_t k = 0; k < 6; ++k) symbols.back().push_back(number((attends ? a : s).symbol[k], "%.2f"));
     }
     lesson.line(terminal::table(symbols));
-    lesson.say("The course is right that rare details go first: one vector keeps what is frequent.");
+    lesson.say(
+        "Reversed, the first symbols gain and the last lose, as their distances do. And the course is right that rare "
+        "details "
+        "suffer most: by and large, one vector keeps what is frequent.");
     lesson.check("06.reversed_first", "Reversed: accuracy of the first symbol", target, of_reversed.place[0], 1, 0.02,
                  "Sutskever et al. 2014, § 3.3");
-    lesson.check("06.rare", "Last state: frequent − rare (6th) symbol", target, s.symbol[0] - s.symbol[5], 0.6, 0.4,
+    lesson.check("06.rare", "Last state: frequent − rare symbol", target, s.symbol[0] - s.symbol[5], 0.6, 0.4,
                  "our own experiment");
-    lesson.check("06.rare_attention", "Attention: rare (6th) symbol right", target, a.symbol[5], 1, 0.05,
+    lesson.check("06.rare_attention", "Attention: rare symbol (6th) right", target, a.symbol[5], 1, 0.05,
                  "our own experiment");
     series(lesson, "accuracy by symbol, last state", "symbol", measure::range(1, K), "accuracy", s.symbol);
     series(lesson, "accuracy by symbol, attention", "symbol", measure::range(1, K), "accuracy", a.symbol);
@@ -424,7 +427,7 @@ static void dates(Lesson& lesson) {
         " % are written while the largest weight lies on the year in the source. Nobody told the model where to look.");
     lesson.check("06.dates", "Dates: share of held-out answers exact", target, exact / double(n), 1, 0.03,
                  "trained model");
-    lesson.check("06.dates_year", "Dates: year digits that look at the year", target, year / digits, 1, 0.2,
+    lesson.check("06.dates_year", "Dates: year digits looking at the year", target, year / digits, 1, 0.2,
                  "trained model");
     lesson.trace().tokens = shown.source;
     lesson.trace().matrices.push_back({.name = "alpha of a date",
