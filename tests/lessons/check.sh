@@ -11,16 +11,21 @@ ok() { passed=$((passed + 1)); }
 bad() { printf 'FAILED: %s\n' "$1"; shift; printf '    %s\n' "$@" | head -n 20; failed=$((failed + 1)); }
 finish() { printf '%d passed, %d failed\n' "$passed" "$failed"; ((failed == 0)); }
 
-# well_formed WHAT: out.txt holds a table of checks, no escape character, nothing wider than 80 columns.
-well_formed() {
-    grep -q '^Checks' out.txt || { bad "$1: no checks" "$(tail -n 15 out.txt)"; return 1; }
-    ! grep -q $'\x1b' out.txt || { bad "$1: an escape character"; return 1; }
+# narrow WHAT: nothing in out.txt is wider than 80 columns.
+narrow() {
     local wide
     wide=$(python3 -c '
 import sys, unicodedata
 def width(s): return sum(0 if unicodedata.combining(c) or unicodedata.category(c) in ("Mn","Me","Cf") else 2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in s)
 print(max((width(l.rstrip("\n")) for l in open("out.txt", encoding="utf-8")), default=0))')
     ((wide <= 80)) || { bad "$1: $wide columns" "$(awk 'length($0) > 80' out.txt)"; return 1; }
+}
+
+# well_formed WHAT: out.txt holds a table of checks, no escape character, nothing wider than 80 columns.
+well_formed() {
+    grep -q '^Checks' out.txt || { bad "$1: no checks" "$(tail -n 15 out.txt)"; return 1; }
+    ! grep -q $'\x1b' out.txt || { bad "$1: an escape character"; return 1; }
+    narrow "$1"
 }
 
 # works WHAT ARGUMENT…: exit 0, every check holds, well formed, nothing on standard error.
@@ -37,6 +42,13 @@ refuses() {
     local what=$1 words=$2 code=0; shift 2
     "$lesson" --quick "$@" >out.txt 2>err.txt || code=$?
     if [[ $code == 2 && $(wc -l <err.txt) == 1 ]] && grep -qF -- "$words" err.txt; then ok; else bad "$what (exit $code)" "$(cat err.txt)"; fi
+}
+
+# declines WHAT ARGUMENT…: the same of a program that is no lesson, whatever the words.
+declines() {
+    local what=$1 code=0; shift
+    "$lesson" "$@" >out.txt 2>err.txt </dev/null || code=$?
+    if [[ $code == 2 && $(wc -l <err.txt) == 1 ]]; then ok; else bad "$what (exit $code)" "$(cat err.txt)"; fi
 }
 
 # as_expected NUMBER: words and layout are as committed (lessons/run NN --quick >tests/lessons/expected/NN.txt renews
