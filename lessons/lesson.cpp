@@ -289,7 +289,7 @@ bool Lesson::check(const std::string& id, const std::string& claim, Trace::Kind 
 
 // The last lines of every lesson: measured · theory · tolerance · verdict.
 void Lesson::close() {
-    static const char* const signs[] = {"=", "≤", "≥", "≈", "= 0", "~"};
+    static const char* const signs[] = {"=", "≤", "≥", "≈", "=", "~"};
     const std::size_t claim_width = std::min<std::size_t>(terminal::width(), 110) - 42;
     for (const Exercise& e : exercises_) {
         line();

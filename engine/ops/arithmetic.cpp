@@ -16,8 +16,24 @@ static Array elementwise(const char* op, const Array& a, const Array& b, Array (
 
 static Saves saves_if(bool condition, Saves saves) { return condition ? saves : saves::nothing; }
 
+// x + b for a bias: b (N) onto every row of x (…,N), in one pass.
+static Array add_to_rows(const Array& x, const Array& b) {
+    Array y = Array::from_shape(x.shape());
+    const std::size_t n = b.size();
+    const Real* add = b.data();
+    for (std::size_t at = 0; at < x.size(); at += n) {
+        const Real* from = x.data() + at;
+        Real* to = y.data() + at;
+        for (std::size_t j = 0; j < n; ++j) to[j] = from[j] + add[j];
+    }
+    return y;
+}
+
 Tensor add(const Tensor& a, const Tensor& b) {
-    Array y = elementwise("add", a.value(), b.value(), [](const Array& a, const Array& b) -> Array { return a + b; });
+    const bool bias = b.rank() == 1 && a.rank() > 1 && a.shape().back() == b.size();
+    Array y =
+        bias ? add_to_rows(a.value(), b.value())
+             : elementwise("add", a.value(), b.value(), [](const Array& a, const Array& b) -> Array { return a + b; });
     return record("add", {a, b}, std::move(y), saves::nothing, [](Pullback& p) {
         p.x_bar(0) += p.y_bar();
         p.x_bar(1) += p.y_bar();
@@ -76,7 +92,9 @@ Tensor pow(const Tensor& x, Real exponent) {
         "pow", {x}, power(x.value(), exponent), saves::inputs,
         [](Pullback& p) {
             const Real exponent = p.attributes<Real>();
-            Array slope = exponent == 0 ? filled(p.y_shape(), 0) : Array(exponent * power(p.x(0), exponent - 1));
+            Array slope = exponent == 0   ? filled(p.y_shape(), 0)
+                          : exponent == 2 ? Array(2 * p.x(0))
+                                          : Array(exponent * power(p.x(0), exponent - 1));
             p.x_bar(0) += chain(p.y_bar(), std::move(slope));
         },
         exponent);

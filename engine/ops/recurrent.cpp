@@ -40,11 +40,12 @@ Tensor rnn_step(const Tensor& a, const Tensor& h, const Tensor& U, Nonlinearity 
     return record(
         "rnn_step", {a, h, U}, std::move(y), saves::input(1) | saves::input(2) | saves::output,
         [](Pullback& p) {
-            Array s_bar = p.take_y_bar();
+            const Array &y = p.y(), &y_bar = p.y_bar();
+            Array s_bar = Array::from_shape(y.shape());
             if (p.attributes<Nonlinearity>() == Nonlinearity::tanh)
-                xt::noalias(s_bar) = s_bar * (1 - p.y() * p.y());
+                xt::noalias(s_bar) = y_bar * (1 - y * y);
             else
-                xt::noalias(s_bar) = xt::where(p.y() <= 0, Real(0), s_bar);
+                xt::noalias(s_bar) = xt::where(y <= 0, Real(0), y_bar);
             product_pullback(p, 2, s_bar);
             p.x_bar(0) += std::move(s_bar);
         },

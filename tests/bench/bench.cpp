@@ -145,7 +145,7 @@ Work chain(Sizes& n, Draw& draw, const Shape& shape) {
     return work;
 }
 
-Work self_attention(Sizes& n, Draw& draw) {
+Work self_attention(Sizes& n, Draw& draw, Form form) {
     const std::size_t T = n['T'];
     const Shape shape{n['B'], n['N'], T, n['D']};
     const Shared q = draw.numbers(shape, unit), k = draw.numbers(shape, unit), v = draw.numbers(shape, unit),
@@ -153,8 +153,10 @@ Work self_attention(Sizes& n, Draw& draw) {
     Work work;
     work.forward = [=](Tape& tape) {
         const Tensor Q = tape.leaf(q), K = tape.leaf(k), V = tape.leaf(v);
-        const Tensor weights = attention_weights(ScaledDotScore()(Q, K), causal(T, T, Align::start));
-        return Forward{matmul(weights, V), seed, {Q, K, V}};
+        const Mask visible = causal(T, T, Align::start);
+        const Tensor context = form == Form::fused ? attend(Q * ScaledDotScore::scale(Q), K, V, visible).context
+                                                   : matmul(attention_weights(ScaledDotScore()(Q, K), visible), V);
+        return Forward{context, seed, {Q, K, V}};
     };
     return work;
 }
@@ -246,7 +248,8 @@ Workloads workloads() {
          [](Sizes& n, Draw& d) {
              return chain(n, d, {4, 4});
          }},
-        {"attention", self_attention},
+        {"attention", [](Sizes& n, Draw& d) { return self_attention(n, d, Form::composed); }},
+        {"attention-fused", [](Sizes& n, Draw& d) { return self_attention(n, d, Form::fused); }},
         {"decoder", additive_decoder},
         {"encoder", encoder_block},
         {"dates", training_step},

@@ -37,6 +37,7 @@ WORKLOADS = [
     ("GRU cells T100 B32 H128, op by op", "gru-composed T100 B32 H128", None),
     ("GRU against nn.GRU T100 B32 H128", "gru-layer T100 B32 H128", 0.45),
     ("causal attention B32 T128, 8 heads of 64", "attention B32 N8 T128 D64", 0.55),
+    ("the same in one op, attend", "attention-fused B32 N8 T128 D64", 0.40),
     ("decoder with additive attention B32 T100 D128, 20 steps", "decoder B32 T100 D128 S20", 0.38),
     ("encoder block against nn.TransformerEncoderLayer B16 T128 E128, 4 heads, inner 512",
      "encoder B16 T128 E128 N4 F512", 0.85),
