@@ -50,7 +50,7 @@ scores() {
     elif ! grep -qF -- "$words" out.txt; then bad "$what: does not say '$words'" "$(cat out.txt)"
     elif [[ $left ]]; then bad "$what: still running: $left"
     elif ((code != (total < most))); then bad "$what: exit code $code"
-    elif ((SECONDS - start > 60)); then bad "$what: $((SECONDS - start)) s"
+    elif ((SECONDS - start > 180)); then bad "$what: $((SECONDS - start)) s"
     else ok; fi
 }
 
