@@ -154,7 +154,8 @@ def holds_data(axes):
     """Something drawn has two finite numbers that differ; on a log axis, positive ones."""
     drawn = [line.get_ydata() for line in axes.lines if len(line.get_ydata()) > 2]
     drawn += [image.get_array() for image in axes.images] + [c.get_offsets() for c in axes.collections]
-    drawn += [[patch.get_height() for patch in axes.patches]]
+    bars = [patch for patch in axes.patches if hasattr(patch, "get_height")]
+    drawn += [[bar.get_height() for bar in bars], [bar.get_width() for bar in bars]]
     for numbers in drawn:
         numbers = np.ma.filled(np.ma.asarray(numbers, dtype=float), np.nan).ravel()
         numbers = numbers[np.isfinite(numbers) & ((axes.get_yscale() != "log") | (numbers > 0))]
