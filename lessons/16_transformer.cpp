@@ -465,7 +465,6 @@ static void spelling(Lesson& lesson) {
 
     std::set<Tokens> known(training.begin(), training.end());
     std::string invented;
-    std::size_t found = 0;
     for (std::size_t n = 0; n < 12; ++n) {
         Ids ids{Alphabet::begin};
         while (ids.size() < 14) {
@@ -478,7 +477,6 @@ static void spelling(Lesson& lesson) {
         }
         const Tokens word = alphabet.tokens(Ids(ids.begin() + 1, ids.end()));
         for (const std::string& letter : word) invented += letter;
-        found += known.count(word);
         invented += known.count(word) ? "* " : " ";
     }
     lesson.say(
