@@ -47,7 +47,7 @@ def heat(axes, matrix, numbers=None, **how):
     axes.grid(False)
     axes.set(xlabel=raised(matrix.column_label), ylabel=raised(matrix.row_label))
     for set_ticks, names in ((axes.set_xticks, matrix.columns), (axes.set_yticks, matrix.rows)):
-        set_ticks(range(len(names)), [n.replace(" ", "␣") for n in names]) if names else None
+        set_ticks(range(len(names)), ["␣" if n == " " else n for n in names]) if names else None
     for i, j in np.ndindex(rows, columns) if numbers else ():
         light = np.dot(image.cmap(image.norm(data[i, j]))[:3], (0.3, 0.6, 0.1)) > 0.5
         axes.text(j, i, numbers(data[i, j]), ha="center", va="center", color="black" if light else "white")
