@@ -124,7 +124,8 @@ void judge(const std::vector<Claim>& all, const Run& run, Reasons& reasons) {
         if (n > claims) reasons.add(id, "is none of S01 … S77");
     }
     for (const std::string& lesson : without_trace)
-        reasons.add("lesson " + lesson, "no trace of it (lessons/run all makes it; --quick with the exact checks alone)");
+        reasons.add("lesson " + lesson,
+                    "no trace of it (lessons/run all makes it; --quick with the exact checks alone)");
 }
 
 // ---- The page
@@ -132,8 +133,7 @@ void judge(const std::vector<Claim>& all, const Run& run, Reasons& reasons) {
 // In a cell of a Markdown table.
 std::string cell(const std::string& text) {
     std::string safe;
-    for (const char c : text)
-        safe += c == '|' || c == '<' || c == '*' || c == '_' ? std::string("\\") + c : std::string(1, c);
+    for (const char c : text) safe += c == '|' || c == '<' || c == '*' ? std::string("\\") + c : std::string(1, c);
     return safe;
 }
 
@@ -143,7 +143,9 @@ constexpr char number_here = '\x01';
 std::string measured(const Trace::Check& c) {
     static const char* const signs[] = {"=", "≤", "≥", "≈", "=", "~"};
     const std::string verdict = c.pass ? "" : c.kind == Trace::Kind::target ? " (differs)" : " (FAILS)";
-    return terminal::number(c.measured) + " " + signs[int(c.kind)] + " " + terminal::number(c.theory) + verdict;
+    const std::string tolerance = c.tolerance == 0 ? "" : terminal::number(c.tolerance, " ± %.0e");
+    return terminal::number(c.measured) + " " + signs[int(c.kind)] + " " + terminal::number(c.theory) + tolerance +
+           verdict;
 }
 
 std::string checks_cell(const Claim& c, const Run& run, bool numbers) {
@@ -177,7 +179,8 @@ std::string page(const std::vector<Claim>& all, const Run& run, bool numbers) {
     out << "# What the course claims, and what the lessons measured\n\n"
            "Made by `lessons/run claims` from `claims.tsv` and the traces of `lessons/run all`; not to be edited. "
            "Each row is a claim of the course text, in our words, with a verdict, what is true as far as we know, and "
-           "the checks that bear it out: measured value, relation, theory. A check is a line at the end of its lesson "
+           "the checks that bear it out: measured value, relation, theory, tolerance. A check is a line at the end of "
+           "its lesson "
            "(`lessons/run 07`) and fails there if it does not hold. A relation ~ is a target: trained or timed on one "
            "machine, reported, and no ground for a verdict by itself.\n\n"
            "| verdict | rows | meaning |\n|---|---|---|\n";

@@ -272,8 +272,10 @@ static Question scoring(std::uint64_t seed) {
         "and equal means at 256 (lesson 10).",
         "“More complex interactions”: through the tanh only. Without it the query drops out of the softmax (lesson "
         "09).",
-        "“Orders of magnitude faster”: a ratio of one machine and one size, here × " + number(time, "%.0f") +
-            ". Vaswani et al. 2017 claim an advantage in practice and give no factor (lesson 09)."};
+        "“Orders of magnitude faster”: in time here × " + number(time, "%.0f") + ", in operations × " +
+            number(flops, "%.0f") +
+            ": it is the tanh, one machine, one size. Vaswani et al. 2017 claim an advantage in practice and give no "
+            "factor (lesson 09)."};
     return q;
 }
 
