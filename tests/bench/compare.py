@@ -335,6 +335,7 @@ def main():
         arguments.add_argument("--" + flag, action="store_true")
     arguments.add_argument("--built", default="", help="how the program was built, for instructions.txt")
     args = arguments.parse_args()
+    os.environ["OPENBLAS_NUM_THREADS"] = "1"  # of both sides
     if args.quick:
         args.rounds, args.least = 2, 0
 

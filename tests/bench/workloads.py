@@ -324,8 +324,9 @@ def scores(kind, n, draw):
 
 def make(kind, *sizes):
     n, draw = {size[0]: int(size[1:]) for size in sizes}, Draw()
-    whole = {"attention": self_attention, "attention-fused": self_attention, "decoder": additive_decoder, "encoder": encoder_block, "dates": training_step,
-             "chain": chain, "chain-4x4": lambda n, draw: chain(n, draw, 4, 4)}
+    whole = {"attention": self_attention, "attention-fused": self_attention, "decoder": additive_decoder,
+             "encoder": encoder_block, "dates": training_step, "chain": chain,
+             "chain-4x4": lambda n, draw: chain(n, draw, 4, 4)}
     if kind in whole:
         return whole[kind](n, draw)
     if kind in ("dot", "scaled-dot", "bilinear", "additive"):
