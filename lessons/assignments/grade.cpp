@@ -152,8 +152,8 @@ Verdict run_case(const Sandbox& sandbox, const Json& task, const Json& test) {
     const double tolerance = test.at("tolerance");
     const auto difference = compare(answer, test.at("expected"), tolerance);
     if (!difference) return {};
-    std::string first = difference->place.empty() ? "the answer" : difference->place;
-    first += " " + difference->what;
+    const bool named = !difference->place.empty() && difference->place[0] != '[' && difference->place[0] != '(';
+    std::string first = (named ? "" : "the answer") + difference->place + " " + difference->what;
     if (!hidden && !difference->numbers.empty()) first += ": " + difference->numbers;
     for (const Json& mistake : test.at("mistakes"))
         if (!compare(answer, mistake.at("answer"), tolerance))
@@ -186,8 +186,8 @@ int grade(const Flags& flags) {
     parts.insert(parts.end(), flags.at("probe").begin(), flags.at("probe").end());
     for (const fs::path part : parts) fs::copy_file(part, work / part.filename());
 
-    bool hidden = false;
     if (build(sandbox, flags, name, report)) {
+        bool hidden = false;
         for (const Json& task : tasks) {
             bool slow = false;
             for (const Json& test : suite.at("cases")) {
@@ -202,9 +202,9 @@ int grade(const Flags& flags) {
                 hidden |= secret;
             }
         }
+        if (!hidden)
+            report.remark("Public cases only; more cases of the same kind, of other numbers and sizes, are hidden.");
     }
-    if (!hidden)
-        report.remark("Public cases only; more cases of the same kind, of other numbers and sizes, are hidden.");
     report.close(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
     return report.full() ? 0 : 1;
 }
