@@ -182,7 +182,9 @@ std::string page(const std::vector<Claim>& all, const Run& run, bool numbers) {
            "the checks that bear it out: measured value, relation, theory, tolerance. A check is a line at the end of "
            "its lesson "
            "(`lessons/run 07`) and fails there if it does not hold. A relation ~ is a target: trained or timed on one "
-           "machine, reported, and no ground for a verdict by itself.\n\n"
+           "machine, reported, and no ground for a verdict by itself; “differs” then says that it was missed, which "
+           "can be "
+           "the point (for S15 the theory is the course's reading).\n\n"
            "| verdict | rows | meaning |\n|---|---|---|\n";
     const std::pair<const char*, const char*> meanings[] = {
         {"holds", "true as it stands"},
