@@ -519,6 +519,10 @@ void layer_norm_rows_pullback(const Array& x, const Array& gain, const Array& st
     for (std::size_t r = 0; r < rows; ++r) {
         const double mean = statistics.data()[2 * r], inverse = statistics.data()[2 * r + 1];
         const Real *p = x.data() + r * n, *q = y_bar.data() + r * n;
+        if (std::all_of(q, q + n, [](Real v) { return v == 0; })) {
+            if (x_bar) std::fill_n(x_bar->data() + r * n, n, Real(0));
+            continue;
+        }
         for (std::size_t j = 0; j < n; ++j) {
             x_hat[j] = (double(p[j]) - mean) * inverse;
             g[j] = double(q[j]) * double(gain.data()[j]);
@@ -565,6 +569,9 @@ private:
 Real largest(const Real* x, std::size_t n) {  // passes over NaN, which the exponentials then spread to the whole row
     return lanes(
         n, -infinity, [x](std::size_t j) { return x[j]; }, [](Real a, Real b) { return a > b ? a : b; });
+}
+bool all_zero(const Real* x, std::size_t n) {
+    return std::all_of(x, x + n, [](Real v) { return v == 0; });
 }
 double total(const Real* x, std::size_t n) {
     return sum_of(n, [x](std::size_t j) { return x[j]; });
@@ -693,6 +700,7 @@ Array softmax_pullback(const Array& y, Array bar, std::size_t axis) {
     const Layout l = around(y.shape(), axis);
     along(l, y.data(), bar.data(), true, [&](std::size_t, const Real* p, Real* g) {
         const Real mean = Real(sum_of(l.n, [=](std::size_t j) { return p[j] * g[j]; }));
+        if (std::isnan(mean) && all_zero(g, l.n)) return;
         for (std::size_t j = 0; j < l.n; ++j) g[j] = p[j] * (g[j] - mean);
     });
     return bar;
@@ -702,6 +710,7 @@ Array masked_softmax_pullback(const Array& y, Array bar, std::size_t axis) {
     const Layout l = around(y.shape(), axis);
     along(l, y.data(), bar.data(), true, [&](std::size_t, const Real* p, Real* g) {  // hidden is where p is 0
         const Real mean = Real(sum_of(l.n, [=](std::size_t j) { return p[j] == 0 ? 0 : p[j] * g[j]; }));
+        if (std::isnan(mean) && all_zero(g, l.n)) return;
         for (std::size_t j = 0; j < l.n; ++j) g[j] = p[j] == 0 ? 0 : p[j] * (g[j] - mean);
     });
     return bar;
@@ -713,6 +722,7 @@ Array log_softmax_pullback(const Array& y, Array bar, std::size_t axis) {
     along(l, y.data(), bar.data(), true, [&](std::size_t, const Real* log_p, Real* g) {
         const Real* p = exponentials(log_p, l.n, 0);
         const Real sum = Real(total(g, l.n));
+        if (sum == 0 && all_zero(g, l.n)) return;
         for (std::size_t j = 0; j < l.n; ++j) g[j] -= p[j] * sum;
     });
     return bar;
@@ -741,7 +751,7 @@ Array cross_entropy_pullback(const Array& x, const Indices& targets, std::int64_
     Exponentials exponentials(n);
     for (std::size_t r = 0; r < weights.size(); ++r) {
         Real* row = x_bar.data() + r * n;
-        if (targets[r] == ignored) {
+        if (targets[r] == ignored || weights[r] == 0) {
             std::fill(row, row + n, Real(0));
             continue;
         }
@@ -767,7 +777,7 @@ template <class F> void for_each_block(const Shape& weights, const std::optional
     const Layout l = around(weights, weights.size() - 1);
     const std::size_t T_q = weights[weights.size() - 2], T_k = l.n;
     std::optional<MaskRows> mask;
-    if (visible) mask.emplace(*visible, weights, weights.size() - 1);
+    if (visible && T_k > 0) mask.emplace(*visible, weights, weights.size() - 1);
     for (std::size_t first = 0; first < l.outer;) {
         QueryBlock block{first / T_q, first, std::min(most, T_q - first % T_q), mask ? 0 : T_k};
         for (std::size_t r = 0; mask && r < block.rows; ++r) {
@@ -819,9 +829,15 @@ void attend_pullback(const Array& q, const Array& k, const Array& v, const std::
         for (std::size_t r = 0; r < rows; ++r) {
             const Real* from = weights.data() + (first + r) * T_k;
             Real *row = p.data() + r * keys, *bar = s_bar.data() + r * keys;
+            const Real* from_bar = weights_bar ? weights_bar->data() + (first + r) * T_k : nullptr;
+            if (all_zero(c_bar + r * V, V) && (!from_bar || all_zero(from_bar, keys))) {  // whatever v and p hold
+                std::fill_n(row, keys, Real(0));
+                std::fill_n(bar, keys, Real(0));
+                continue;
+            }
             std::copy_n(from, keys, row);
-            if (weights_bar)
-                for (std::size_t j = 0; j < keys; ++j) bar[j] += weights_bar->data()[(first + r) * T_k + j];
+            if (from_bar)
+                for (std::size_t j = 0; j < keys; ++j) bar[j] += from_bar[j];
             const Real mean = Real(sum_of(keys, [=](std::size_t j) { return row[j] == 0 ? 0 : row[j] * bar[j]; }));
             for (std::size_t j = 0; j < keys; ++j) bar[j] = row[j] == 0 ? 0 : row[j] * (bar[j] - mean);
         }

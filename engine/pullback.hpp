@@ -89,8 +89,8 @@ public:
     const Array& kept(std::size_t i) const;
     const Array& y_bar(std::size_t output = 0);  // zeros if nothing flowed into that output
     bool reached(std::size_t output) const { return bool(y_bars_[output]); }  // did anything flow into it
-    Array take_y_bar(std::size_t output = 0);    // to become x̄ in place: the last use of ȳ
-    bool needs(std::size_t i) const;             // does input i need a gradient
+    Array take_y_bar(std::size_t output = 0);  // to become x̄ in place: the last use of ȳ
+    bool needs(std::size_t i) const;           // does input i need a gradient
     std::size_t inputs() const { return record_.inputs; }
     std::size_t outputs() const { return record_.outputs; }
     Cotangent x_bar(std::size_t i);

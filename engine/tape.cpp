@@ -311,7 +311,7 @@ Gradients::Key Gradients::key(const Tensor& x) {
 Gradients::Entry& Gradients::find(const Tensor& x) const {
     x.shared();
     auto at = entries_.find(key(x));
-    if (at != entries_.end() && at->second.parameter) at = entries_.find(key(at->second.parameter));
+    if (at != entries_.end() && at->second.parameter) at = entries_.find(key(at->second.parameter));  // may be unknown
     if (at != entries_.end()) return at->second;
     if (x.id() == Tensor::parameter && every_parameter_)
         return entries_.emplace(key(x), Entry{Shared(filled(x.shape(), 0)), false}).first->second;
@@ -324,8 +324,15 @@ Array& Gradients::edit(const Tensor& x) { return find(x).bar.edit(); }
 bool Gradients::reached(const Tensor& x) const { return find(x).reached; }
 
 Gradients& Gradients::operator+=(const Gradients& other) {
-    every_parameter_ = other.every_parameter_ && (every_parameter_ || entries_.empty());
+    // A parameter that one side was not asked for has no known sum.
+    const bool begins = entries_.empty() && !every_parameter_, ours = begins || every_parameter_;
+    if (!other.every_parameter_)
+        std::erase_if(entries_, [&](const auto& entry) {
+            return entry.first.id == Tensor::parameter && !other.entries_.contains(entry.first);
+        });
+    every_parameter_ = ours && other.every_parameter_;
     for (const auto& [key, entry] : other.entries_) {
+        if (!ours && key.id == Tensor::parameter && !entries_.contains(key)) continue;
         const auto [at, is_new] = entries_.try_emplace(key, entry);
         if (is_new || entry.parameter) continue;
         if (at->second.bar->shape() != entry.bar->shape())

@@ -154,9 +154,11 @@ public:
     // A parameter that the tape never met has gradient 0, if parameters were asked for.
     // throws TapeError if x was not asked for or belongs to another tape
     const Array& operator[](const Tensor& x) const;
-    Array& edit(const Tensor& x);                   // the same to change: clipping
-    bool reached(const Tensor& x) const;            // false if x does not influence the root: its gradient is 0
-    Gradients& operator+=(const Gradients& other);  // sums: windows of truncated BPTT, parts of a batch
+    Array& edit(const Tensor& x);         // the same to change: clipping
+    bool reached(const Tensor& x) const;  // false if x does not influence the root: its gradient is 0
+    // Sums: windows of truncated BPTT, parts of a batch. A parameter that one side was not asked for is not known in
+    // the sum. throws ShapeError if two gradients of one tensor differ in shape
+    Gradients& operator+=(const Gradients& other);
 
 private:
     friend class Tape;

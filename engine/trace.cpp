@@ -385,6 +385,7 @@ Json parse(const std::string& text) {
 }  // namespace
 
 Trace parse_trace(const std::string& text) {
+    if (text.find('\0') != std::string::npos) fail<ValueError>("trace", "not JSON: it holds a NUL byte");
     const Json json = parse(text);
     const Place top{json};
     Reader reader(top);

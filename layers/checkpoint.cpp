@@ -193,6 +193,8 @@ Checkpoint read_checkpoint(const std::string& file) {
         refuse(file, "a header of " + std::to_string(length) + " bytes in a file of " + std::to_string(size));
     const std::string json = read_bytes(in, file, length);
     if (!json.starts_with('{')) refuse(file, "the header does not begin with {");
+    if (json.find('\0') != std::string::npos)
+        refuse(file, "the header holds a NUL byte");  // the parser would stop there
 
     Header header;
     HeaderReader reader(file, header);
@@ -264,20 +266,28 @@ static std::string serialised(const Parameters& model, const std::string& file, 
     return bytes + json + data;
 }
 
+static bool put(const fs::path& path, const std::string& bytes) {
+    std::ofstream out(path, std::ios::binary);
+    out.write(bytes.data(), std::streamsize(bytes.size())).flush();
+    return bool(out);
+}
+
 void save(const Parameters& model, const std::string& file, const Metadata& metadata, Stored stored) {
     const std::string bytes = serialised(model, file, metadata, stored);
-    const std::string beside = file + "." + std::to_string(std::random_device()()) + ".part";
     std::error_code error;
-    {
-        std::ofstream out(beside, std::ios::binary);
-        out.write(bytes.data(), std::streamsize(bytes.size())).flush();
-        if (!out) {
-            out.close();
-            fs::remove(beside, error);
-            refuse(file, "can't be written");
-        }
+    fs::path target = fs::canonical(file, error);  // where a link leads
+    if (error) target = file;
+    if (fs::exists(target, error) && !fs::is_regular_file(target, error)) {  // a pipe: nothing to replace
+        if (!put(target, bytes)) refuse(file, "can't be written");
+        return;
     }
-    fs::rename(beside, file, error);
+    fs::path beside = target;
+    beside += "." + std::to_string(std::random_device()()) + ".part";
+    if (!put(beside, bytes)) {
+        fs::remove(beside, error);
+        refuse(file, "can't be written");
+    }
+    fs::rename(beside, target, error);
     if (!error) return;
     const std::string why = error.message();
     fs::remove(beside, error);

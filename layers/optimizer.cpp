@@ -29,6 +29,8 @@ static double largest_entry(const char* op, const Parameters& model, const Gradi
     double largest = 0;
     for (const auto& [path, p] : model) {
         const Array& g = gradients[*p];
+        if (g.shape() != p->shape())
+            fail<ShapeError>(op, "the gradient of " + path + " is " + text(g.shape()) + ", not " + text(p->shape()));
         for (std::size_t i = 0; i < g.size(); ++i) {
             const double entry = std::abs(double(g.data()[i]));
             if (!std::isfinite(entry))

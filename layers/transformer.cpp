@@ -145,14 +145,16 @@ Encoder::Output Encoder::operator()(const Tensor& x, const std::optional<Mask>& 
 }
 
 Encoder::Output Encoder::next(const Tensor& x, Past& past, const std::optional<Mask>& visible, Mode mode) const {
-    past.resize(blocks.size());
+    Past longer = past;  // so that an error leaves the past as it was
+    longer.resize(blocks.size());
     Output out{x, {}};
     for (std::size_t k = 0; k < blocks.size(); ++k) {
-        const EncoderBlock::Output block = blocks[k].next(out.y, past[k], visible, mode);
+        const EncoderBlock::Output block = blocks[k].next(out.y, longer[k], visible, mode);
         out.y = block.y;
         out.weights.push_back(block.weights);
     }
     if (norm) out.y = (*norm)(out.y);
+    past = std::move(longer);
     return out;
 }
 
@@ -180,16 +182,18 @@ Decoder::Output Decoder::next(const Tensor& x, Past& past, Mode mode) const {
     if (past.target.size() != blocks.size() || past.source.size() != blocks.size())
         fail<ValueError>("Decoder", "a past is made by start() of the same decoder");
     const Mask visible = causal(x.shape(1), past.length + x.shape(1), Align::end);
+    Past longer = past;  // so that an error leaves the past as it was
     Output out{x, {}, {}};
     for (std::size_t k = 0; k < blocks.size(); ++k) {
         const DecoderBlock::Output block =
-            blocks[k].next(out.y, past.target[k], past.source[k], visible, past.source_visible, mode);
+            blocks[k].next(out.y, longer.target[k], past.source[k], visible, past.source_visible, mode);
         out.y = block.y;
         out.weights.push_back(block.weights);
         out.cross_weights.push_back(block.cross_weights);
     }
-    past.length += x.shape(1);
     if (norm) out.y = (*norm)(out.y);
+    longer.length += x.shape(1);
+    past = std::move(longer);
     return out;
 }
 

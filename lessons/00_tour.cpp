@@ -267,11 +267,12 @@ static void show_bars(Lesson& lesson, const std::vector<std::string>& tokens, co
     }
     lesson.say(
         "Each column of a bar is a factor of ten; a full bar is as strong as at the last token, an empty one is 10^−" +
-        std::to_string(cell) + " of it or less.");
+        std::to_string(cell) +
+        " of it or less. Each column has a full bar of its own: its bars compare words, not models.");
 }
 
 static void show_summary(Lesson& lesson, const std::vector<Measured>& models) {
-    lesson.line(fit("", 16) + fit_right("decay a step", 14) + fit_right("reaches back", 16) +
+    lesson.line(fit("", 16) + fit_right("× a word back", 14) + fit_right("reaches back", 16) +
                 fit_right("path to the last", 18) + fit_right("to the first", 14));
     for (const Measured& m : models) {
         const std::string rate = std::isnan(m.rate) ? "–" : terminal::number(std::exp(m.rate), "× %.4f");
@@ -369,11 +370,23 @@ int main(int argc, char** argv) {
         lesson.line(
             terminal::log_chart(curves, "token t", "‖∂L/∂h_t‖", std::min<std::size_t>(terminal::width(), 120), 17));
 
+        const std::vector<double>&alone = models[0].norms, &attending = models[3].norms;
+        std::size_t near = 0;  // the last words, where the recurrence is the stronger of the two
+        while (near < T && alone[T - 1 - near] > attending[T - 1 - near]) ++near;
+        lesson.say(
+            "Nothing here has learned anything: this is what untrained weights do to a gradient. Attention's line "
+            "is level, but low, as about 1/" +
+            std::to_string(T) + " of it reaches each word. On the last " + std::to_string(near) +
+            " the plain RNN has more; before them attention, at the first word by a factor of " +
+            terminal::number(attending[0] / alone[0], "%.1e") + ".");
+
         lesson.step("Rates, reach, and the shortest path from the loss, counted on the tape");
         show_summary(lesson, models);
         lesson.say(
-            "A recurrent path grows with every step, and the gradient on it shrinks by a factor at each. Attention's "
-            "path to a state has one length, whatever the distance.");
+            "A recurrent path grows with every step, and the gradient on it shrinks by a factor at each. The three "
+            "recurrent paths are equally long; their factors differ, and gates bring them nearer to 1 (lesson 04). "
+            "Attention's path to a state has one length, whatever the distance. (An op is one record on the tape, a "
+            "product or a tanh; “reaches back” is as far as a thousandth of what the last word has.)");
 
         lesson.step("The chain rule by hand: ∂L/∂h_T · J_T · … · J_{t+1}");
         const std::size_t most_norms = lesson.quick() ? 32 : 128;

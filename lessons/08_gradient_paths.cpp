@@ -484,7 +484,7 @@ int main(int argc, char** argv) {
     lesson.prediction("uniform", "64 states with equal weights: what part of ∂L/∂c reaches each as a value?");
     lesson.prediction("recurrence", "State 1: what share of its gradient came through the recurrence?");
     lesson.exercise(
-        "power", "The self-attentive model at w = 1/3: dL/dh_1 falls like T to which power?",
+        "power", "The self-attentive model at w = 1/3: dL/dh_1 ~ T^p: what is p, with its sign?",
         [] { return exponent(1 / 3.0); }, 5e-3, "put w = 1/3 into p = −(1−2w)/(1−w)");
     lesson.exercise(
         "three", "The same model at w = 1/4, T = 3: what is dL/dh_1?",

@@ -144,6 +144,8 @@ int Lesson::run(int argc, char** argv, const std::function<void()>& body) {
     try {
         flags_->app.parse(argc, argv);
         read_guesses();
+        if (seed_ > std::numeric_limits<std::int64_t>::max() - seeds_)
+            throw CLI::ValidationError("--seed", "so large a seed has no others after it");
         if (!answer_.empty()) return grade();
     } catch (const CLI::CallForHelp&) {
         show_help(flags_->app, predictions_, exercises_, damages_);
@@ -156,6 +158,7 @@ int Lesson::run(int argc, char** argv, const std::function<void()>& body) {
         run_seeds(body);
         close();
         write();
+        if (!std::cout.flush()) return refuse("standard output can't be written");
     } catch (const std::invalid_argument& e) {
         return refuse(e.what());
     } catch (const std::out_of_range& e) {

@@ -136,7 +136,10 @@ struct Scale {
         return std::size_t(std::lround((at - low) / (high - low) * double(places - 1)));
     }
     std::string label(double at) const {
-        if (log) return number(std::round(at) + 0.0, "1e%+.0f");  // + 0: no "-0"
+        if (log) {  // 1e-3 on a whole decade, 4.6e-3 between two
+            const double decade = std::floor(at + 1e-9), mantissa = std::pow(10, at - decade);
+            return number(mantissa, mantissa < 1.005 ? "%.0f" : "%.1f") + number(decade + 0.0, "e%+.0f");  // no "-0"
+        }
         return number(std::abs(at) < (high - low) * 1e-9 ? 0.0 : at, "%.4g");
     }
 };

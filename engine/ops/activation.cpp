@@ -58,11 +58,19 @@ Tensor relu(const Tensor& x) {
 // Φ(x), the normal distribution function. By erfc, since 1 + erf cancels far below 0.
 static Array normal_cdf(const Array& x) { return Real(0.5) * xt::erfc(-std::numbers::sqrt2_v<Real> / 2 * x); }
 
+// Beyond ±100, Φ is 0 or 1 to the last bit; vectorised erfc makes NaN of larger numbers. NaN stays.
+static Array within_100(Array x) {
+    for (Real& v : x) v = v > 100 ? 100 : v < -100 ? -100 : v;
+    return x;
+}
+
 Tensor gelu(const Tensor& x) {
-    return record("gelu", {x}, x.value() * normal_cdf(x.value()), saves::inputs, [](Pullback& p) {
+    Array y = normal_cdf(within_100(x.value()));
+    for (std::size_t i = 0; i < y.size(); ++i) y.data()[i] *= y.data()[i] == 0 ? 0 : x.value().data()[i];  // −∞ · 0
+    return record("gelu", {x}, std::move(y), saves::inputs, [](Pullback& p) {
         if (!p.needs(0)) return;
         constexpr Real inv_sqrt_2pi = std::numbers::inv_sqrtpi_v<Real> * std::numbers::sqrt2_v<Real> / 2;
-        const Array& x = p.x(0);
+        const Array x = within_100(p.x(0));
         p.x_bar(0) += chain(p.y_bar(), normal_cdf(x) + x * inv_sqrt_2pi * xt::exp(Real(-0.5) * x * x));
     });
 }

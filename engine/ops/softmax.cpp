@@ -150,8 +150,8 @@ Tensor binary_cross_entropy_with_logits(const Tensor& logits, const Tensor& targ
         op, {logits, targets}, reduced(losses, reduction), saves::inputs,
         [](Pullback& p) {
             const Array bar = spread(p, p.x(0).shape(), p.x(0).size());
-            p.x_bar(0) += bar * (1 / (1 + xt::exp(-p.x(0))) - p.x(1));
-            p.x_bar(1) += -bar * p.x(0);
+            p.x_bar(0) += chain(bar, 1 / (1 + xt::exp(-p.x(0))) - p.x(1));
+            p.x_bar(1) += chain(bar, -p.x(0));
         },
         reduction);
 }
@@ -166,8 +166,8 @@ Tensor mse(const Tensor& a, const Tensor& b, Reduction reduction) {
         "mse", {a, b}, reduced(xt::square(a.value() - b.value()), reduction), saves::inputs,
         [](Pullback& p) {
             const Array bar = spread(p, p.x(0).shape(), p.x(0).size());
-            p.x_bar(0) += 2 * bar * (p.x(0) - p.x(1));
-            p.x_bar(1) += 2 * bar * (p.x(1) - p.x(0));
+            p.x_bar(0) += chain(bar, 2 * (p.x(0) - p.x(1)));
+            p.x_bar(1) += chain(bar, 2 * (p.x(1) - p.x(0)));
         },
         reduction);
 }

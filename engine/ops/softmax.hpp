@@ -32,6 +32,7 @@ struct Attended {
 // ᾱ = its own cotangent + c̄ vᵀ   s̄ = α ⊙ (ᾱ − Σ ᾱ ⊙ α)   q̄ += s̄ k   k̄ += s̄ᵀ q   v̄ += αᵀ c̄
 // saves q, k, v, α
 // The same as matmul, masked_softmax and matmul, which write the scores of all heads to memory; this does not.
+// A weight of 0 times a value that is NaN or infinite is NaN, as in a product.
 // throws ShapeError if the operands or the mask do not fit
 // Vaswani et al. 2017, § 3.2.1
 Attended attend(const Tensor& q, const Tensor& k, const Tensor& v, const std::optional<Mask>& visible = {});

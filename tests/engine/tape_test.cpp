@@ -297,6 +297,21 @@ TEST_CASE("a parameter that was not asked for has no gradient, not a gradient of
     CHECK_THROWS_AS(sum_of_all[Parameter(Array{6}, "never either")], TapeError);
 }
 
+TEST_CASE("a sum of gradients knows only what all its parts know") {
+    Tape tape;
+    const Parameter w(Array{1, 2}, "w"), v(Array{3, 4}, "v");
+    const Tensor x = tape.leaf(Array{3, 4}), loss = sum(x * w * v);
+    const Gradients all = tape.backward(loss, {x}), only_w = tape.backward(loss, {x, w}, {.keep = Keep::wanted});
+    for (const bool all_first : {true, false}) {
+        Gradients s = all_first ? all : only_w;
+        s += all_first ? only_w : all;
+        CHECK(close(s[w], Array{18, 32}));
+        CHECK(close(s[x], Array{6, 16}));
+        CHECK_THROWS_AS(s[v], TapeError);  // half of it would be wrong
+        CHECK_THROWS_AS(s[tape.leaf(v)], TapeError);
+    }
+}
+
 TEST_CASE("a parameter and its leaf have one gradient: an edit of either is seen in both") {
     Tape tape;
     const Parameter w(Array{1, 2}, "w");

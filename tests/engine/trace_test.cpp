@@ -154,6 +154,7 @@ TEST_CASE("the reader says where a trace is wrong, and what") {
     CHECK_THAT(why(to_json(example_trace()) + "x"), contains("not JSON"));
     CHECK_THAT(why("{\"lesson\": \"\xff\"}"), contains("not JSON"));
     CHECK_THAT(why("{\"a\": 1e999}"), contains("not JSON"));
+    CHECK_THAT(why(to_json(example_trace()) + '\0' + "more"), contains("NUL"));  // where the parser would stop
     CHECK(why("{\"a\": 1, \"b\": {\"a\": 1}, \"a\": 2}") == "[trace] the key \"a\" stands twice in one object");
 }
 

@@ -111,6 +111,19 @@ TEST_CASE("stored as F32, values are rounded once and take half the room") {
     CHECK_NOTHROW(save(model, folder / "rounded", {}, Stored::rounded));
 }
 
+TEST_CASE("a link is followed, and a header that hides something behind a NUL byte is refused") {
+    const Folder folder;
+    Model model = filled_with(2), first = filled_with(1), other;
+    save(first, folder / "weights");
+    fs::create_symlink(folder / "weights", folder / "link");
+    save(model, folder / "link");
+    CHECK(fs::is_symlink(folder / "link"));
+    load(other, folder / "weights");
+    CHECK(equal(other, model));
+    write(folder / "nul", with_header(std::string("{}\0{\"x\":1}", 10), 0));
+    CHECK_THROWS_WITH(read_checkpoint(folder / "nul"), contains("NUL"));
+}
+
 TEST_CASE("a header is judged before the numbers are read") {
     const Folder folder;
     const std::string file = folder / "sparse";

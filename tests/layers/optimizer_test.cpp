@@ -175,6 +175,17 @@ TEST_CASE("the Transformer's rate rises in proportion to the step and falls as i
     CHECK_THROWS_AS(transformer_warm_up(512, 0), ValueError);
 }
 
+TEST_CASE("a gradient that was edited into another shape is refused before anything changes") {
+    Two model;
+    Gradients g = slopes(model, Array{3, 4}, 1);
+    g.edit(model.a) = Array(Real(5));
+    Adam adam({.rate = 0.1});
+    CHECK_THROWS_WITH(adam.step(model, g), contains("the gradient of a is (), not (2)"));
+    CHECK_THROWS_AS(clip_by_norm(model, g, 1), ShapeError);
+    CHECK(same_bits(model.a.value(), Array{1, 2}));
+    CHECK(adam.steps() == 0);
+}
+
 TEST_CASE("a rate or a decay that is not finite is refused before it touches a weight") {
     Two model;
     const Gradients g = slopes(model, Array{3, 4}, 1);

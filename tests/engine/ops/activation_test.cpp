@@ -56,6 +56,18 @@ std::vector<Row> lookback::test::activation_rows() {
     return rows;
 }
 
+TEST_CASE("gelu is x far above 0 and 0 far below, in a vector's lanes as well") {
+    for (const Real x : {Real(50), Real(1e30), std::numeric_limits<Real>::max(), std::numeric_limits<Real>::infinity()})
+        for (const std::size_t n : {1u, 9u}) {
+            Tape tape;
+            const Tensor up = tape.leaf(filled({n}, x)), down = tape.leaf(filled({n}, -x));
+            CHECK(same_bits(gelu(up).value(), up.value()));
+            CHECK(close(gelu(down).value(), filled({n}, 0), 0, 0));
+            CHECK(close(tape.backward(sum(gelu(up)), {up})[up], filled({n}, 1), 0, 0));
+            CHECK(close(tape.backward(sum(gelu(down)), {down})[down], filled({n}, 0), 0, 0));
+        }
+}
+
 TEST_CASE("Activations equal the standard library's functions", "[activation]") {
     Tape tape;
     for (const Function& f : functions) {

@@ -324,9 +324,10 @@ TEST_CASE("attend is matmul, masked_softmax and matmul, with their gradients") {
         {{2, 70, 5}, {2, 90, 5}, {2, 90, 3}, Mask({70, 90}, holes)},
         {{2, 70, 5}, {2, 90, 5}, {2, 90, 3}, {}},
         {{33, 4}, {1, 4}, {1, 4}, {}},
-        {{2, 3, 4}, {2, 0, 4}, {2, 0, 5}, {}},  // nothing to look at
-        {{2, 0, 4}, {2, 3, 4}, {2, 3, 5}, {}},  // nobody looks
-        {{3, 0}, {2, 0}, {2, 4}, {}},           // equal scores
+        {{3, 4}, {0, 4}, {0, 5}, Mask({3, 0}, {})},  // …, masked
+        {{2, 3, 4}, {2, 0, 4}, {2, 0, 5}, {}},       // nothing to look at
+        {{2, 0, 4}, {2, 3, 4}, {2, 3, 5}, {}},       // nobody looks
+        {{3, 0}, {2, 0}, {2, 4}, {}},                // equal scores
         {{3, 4}, {2, 4}, {2, 0}, Mask({}, {false})}};
     for (const Case& c : cases) {
         CAPTURE(text(c.q), text(c.k), bool(c.visible));
@@ -360,6 +361,36 @@ TEST_CASE("attend is matmul, masked_softmax and matmul, with their gradients") {
     CHECK_THROWS_AS(attend(x, x, leaf({2, 4, 4})), ShapeError);
     CHECK_THROWS_AS(attend(leaf({4}), leaf({4}), leaf({4})), ShapeError);
     CHECK_THROWS_WITH(attend(x, x, x, Mask({2}, {true, true})), contains("does not broadcast"));
+}
+
+TEST_CASE("A row that nothing flows into has gradient 0, whatever stands in it (C27)") {
+    for (const Real bad : {not_a_number, infinity}) {
+        const Array x_value{{bad, 1, 2}, {1, 2, 4}};
+        const Mask second({2, 1}, {false, true});
+        const auto spared = [&](const char* what, const std::function<Tensor(const Tensor&)>& f) {
+            CAPTURE(what, bad);
+            Tape tape;
+            const Tensor x = tape.leaf(x_value), y = f(x);
+            const Gradients g =
+                tape.backward(sum(masked_fill(y, y.rank() == 2 ? second : second.reshape({2}), 0)), {x});
+            for (std::size_t j = 0; j < 3; ++j) CHECK(g[x](0, j) == 0);
+            CHECK(norm(g[x]) == norm(g[x]));
+        };
+        spared("softmax", [](const Tensor& x) { return softmax(x, 1) * x; });
+        spared("log_softmax", [](const Tensor& x) { return log_softmax(x, 1); });
+        spared("masked_softmax", [](const Tensor& x) { return masked_softmax(x, Mask({}, {true}), 1) * x; });
+        spared("cross_entropy", [](const Tensor& x) {
+            return cross_entropy(x, Indices{1, 2}, {.reduction = Reduction::none});
+        });
+        spared("mse", [](const Tensor& x) { return mse(x, 2 * x, Reduction::none); });
+        spared("binary_cross_entropy", [](const Tensor& x) {
+            return binary_cross_entropy_with_logits(x, filled({2, 3}, 1), Reduction::none);
+        });
+        spared("attend", [](const Tensor& x) {
+            const Tensor ones = x.tape().constant(filled({2, 3}, 1));
+            return attend(x, ones, ones).context;
+        });
+    }
 }
 
 TEST_CASE("True means visible (C34)") {
