@@ -464,6 +464,8 @@ int main(int argc, char** argv) {
         trace.tokens = tokens;
         trace.config["embedding"] = std::int64_t(E), trace.config["hidden"] = hidden,
         trace.config["forget_bias"] = forget_bias;
+        trace.config["weights"] = std::string("fresh: nothing has been learned");
+        trace.config["loss"] = "−log p(“" + tokens.back() + "” | the tokens before it)";
         trace.config["tokens_are"] = std::string(characters ? "characters" : "words");
         for (const Measured& m : models) {
             trace.series.push_back(

@@ -136,7 +136,7 @@ export async function views(context) {
         const at = await page.$$eval('#graph [aria-label="dot"]', (all) => all.map((g) => g.children.length));
         const reached = (await tableOf(page, '#graph')).rows.filter((r) => r[5] !== 'none').length;
         equal(at[0] + at[1], reached);
-        holds((await page.textContent('#graph .note')).includes(`${tour.graph.records.length - reached} without a path`), 'the rest is named');
+        holds((await page.textContent('#graph .note')).includes(`${tour.graph.records.length - reached} record`), 'the rest is named');
         await page.focus('#graph input[type=range]');
         await page.keyboard.press('Home');
         const first = await page.textContent('#graph output');

@@ -20,7 +20,7 @@ function reading({xLabel, yLabel, lines}, log) {
     if (/path/i.test(yLabel)) return `Ops between a place and the loss, by the shortest way. The chain rule multiplies a gradient by a Jacobian at each: a line that climbs ${away} is an ever longer product, a level one has the same few factors whatever the distance.`;
     if (/^‖∂L/.test(yLabel) && STEPS.test(xLabel)) return `${printable(yLabel, 20)}: how far the loss L would move if this place moved a little, so how strongly it still speaks to the loss.` + (log
         ? ` A straight fall ${away}: each step back multiplies by the same factor below 1. A level line: nothing is lost with distance.` : '');
-    return log ? 'Each power of ten has the same height: a straight line is a constant factor per step.' : '';
+    return log ? 'Each power of ten has the same height: on a linear x axis a straight line is a constant factor per unit.' : '';
 }
 
 // A place on the axis that is a token has its word.
@@ -126,7 +126,7 @@ function curve(group, id) {
         return glyph;
     };
     const chooser = (of) => choice(`${of} axis`, [['linear', 'linear'], ['log', 'log']], axis(of), (v) => { view.set(K(of), v, of === 'y' ? natural : 'linear'); box.refresh(); });
-    const backwards = STEPS.test(group.xLabel) && /^‖|norm|length/i.test(group.yLabel);
+    const backwards = /^‖∂L/.test(group.yLabel) ? STEPS.test(group.xLabel) : BACK.test(group.xLabel) && /^‖|norm|length/i.test(group.yLabel);
 
     let left = '';
     const box = figure({

@@ -23,7 +23,7 @@ function flow(trace, set, id) {
     const slider = h('input', {type: 'range', min: 0, max: T - 1, step: 1, value: t(), oninput: (e) => move(+e.target.value)});
     const box = figure({
         id, title: `How ∂L/∂h_t came to each state${set.name ? ', ' + printable(set.name, 40) : ''}`,
-        note: 'The gradient flows from the loss L to the context c, and from c to each state straight down (value, score) or from the state after it (recurrence); at the last state, recurrence stands for its part as the query. The width of a line is its share of the gradient at its end; a dashed line is a negative share. The bars below hold the same for all t.',
+        note: 'The gradient flows from the loss L to the context c, and from c to each state straight down (value, score) or from the state after it (recurrence); at the last state, recurrence stands for its part as the query. The width of a line is its share of the gradient at its end; a dashed line is a negative share. Where not all places have room, those around the chosen t are drawn; the bars below hold the same for all t.',
         controls: [h('label', {class: 'wide'}, 't', slider), said],
         legend: () => ways.map((w) => ({label: `through the ${w}`, swatch: () => swatch({colour: colour(w), block: true})})),
         summary: () => `${T} states. ${told(t())}.`,

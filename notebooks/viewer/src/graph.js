@@ -34,7 +34,7 @@ export function graph(trace) {
     const box = figure({
         id: 'graph', title: 'The recorded tape, and how far each record is from the loss',
         note: () => `Each mark is a record, in the order in which the tape was written; its height is the number of ops from it to the loss. Strong colour: a strong gradient ‖ȳ‖, from ${short(high)} down to ${short(low === Infinity ? 0 : low)}, on a log scale. The thick line is the shortest path from the chosen record to the loss.` +
-            (lost ? ` ${lost.toLocaleString('en')} without a path to the loss ${lost > 1 ? 'are' : 'is'} not drawn.` : '') +
+            (lost ? ` ${lost.toLocaleString('en')} ${lost > 1 ? 'records have' : 'record has'} no path to the loss and ${lost > 1 ? 'are' : 'is'} not drawn.` : '') +
             (n > MOST ? ` Of ${n.toLocaleString('en')} records the ${MOST.toLocaleString('en')} around the chosen one are drawn.` : ''),
         controls: [choice('height', [['shortest', 'shortest path'], ['longest', 'longest path']], height(), (v) => { view.set('graph', v, 'shortest'); box.refresh(); }),
             h('label', {class: 'wide'}, 'record', slider), said],
