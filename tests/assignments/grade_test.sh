@@ -187,6 +187,10 @@ awk '/END SOLUTION/ { inside = 0 } inside && length($0) > 12 { sub(/^ +/, ""); p
 if [[ $(wc -l <solution.txt) -gt 40 ]] && ! grep -nFf solution.txt handout/*.* handout/grader/{calls.cpp,cases.json}; then ok; else bad 'a line of the solution is handed out'; fi
 if grep -rqE 'SOLUTION|hidden":true|Generator' handout; then bad 'the hand-out tells too much' "$(grep -rlE 'SOLUTION|hidden":true|Generator' handout)"; else ok; fi
 
+# A compiler that is missing is not taken for a grader that is built.
+CXX=false handout/grade >out.txt 2>&1
+if [[ $? == 2 && ! -e handout/grader/build/ready ]] && grep -q 'It needs: g++' out.txt; then ok; else bad 'no compiler' "$(cat out.txt)"; fi
+
 # ---- Compiling a student's file is cheap ----
 unset CXX
 rm -rf work && mkdir work && cp right.cpp "$assignment"/*.hpp "$here/assignment.hpp" work
