@@ -60,7 +60,7 @@ public:
     }
 
     void resize(size_type n) {
-        if (n > N) fail<ShapeError>("array", "at most " + std::to_string(N) + " axes, not " + std::to_string(n));
+        if (n > N) refuse(n);
         size_ = n;
     }
     void push_back(T value) {
@@ -98,6 +98,9 @@ public:
     }
 
 private:
+    [[noreturn, gnu::noinline]] static void refuse(size_type n) {
+        fail<ShapeError>("array", "at most " + std::to_string(N) + " axes, not " + std::to_string(n));
+    }
     size_type size_ = 0;
     T items_[N] = {};
 };
@@ -125,7 +128,7 @@ public:
     static void deallocate(void* block, std::size_t bytes) noexcept {
         const SizeClass c = size_class(bytes);
         live.bytes -= std::ptrdiff_t(c.bytes);
-#ifdef __SANITIZE_ADDRESS__  // recycling would hide overruns and late uses
+#ifdef LOOKBACK_NO_RECYCLING
         std::free(block);
 #else
         if (!free_[c.index]) free_at_thread_end();  // a thread may free what others allocated
@@ -207,8 +210,9 @@ using Array = xt::xarray_container<xt::uvector<Real, RecyclingAllocator<Real>>, 
 template <class T> using Vector = std::vector<T, RecyclingAllocator<T>>;
 
 std::string text(const Shape& shape);  // "(2,3)", "()" for a scalar
-std::size_t checked_size(const std::string& op,
-                         const Shape& shape);  // the number of elements; too many is a ShapeError
+// The number of elements. Too many is a ShapeError, also where an axis of 0 makes them none: as in NumPy, any part of a
+// shape is a shape.
+std::size_t checked_size(const std::string& op, const Shape& shape);
 
 double sum_of_squares(const Array& x);  // in double, as all sums
 double norm(const Array& x);            // √Σ x²: ‖∂L/∂h_t‖ is norm(g[h[t]])

@@ -75,17 +75,17 @@ void gemm(std::size_t m, std::size_t n, std::size_t k, const Real* a, Op op_a, c
 }
 
 namespace {
-struct Sizes {
+struct ProductSizes {
     std::size_t batch, m, n, k;
 };
-Sizes sizes(const Shape& a, Op op_a, const Shape& b, Op op_b) {
+ProductSizes product_sizes(const Shape& a, Op op_a, const Shape& b, Op op_b) {
     const auto reject = [&](const char* what) {
         fail<ShapeError>("gemm", what + text(a) + (op_a == Op::transposed ? "ᵀ · " : " · ") + text(b) +
                                      (op_b == Op::transposed ? "ᵀ" : ""));
     };
     const std::size_t r = a.size();
     if (r < 2 || b.size() != r || !std::equal(a.begin(), a.end() - 2, b.begin())) reject("leading axes differ: ");
-    Sizes s{1, a[r - 2], b[r - 1], a[r - 1]};
+    ProductSizes s{1, a[r - 2], b[r - 1], a[r - 1]};
     std::size_t k = b[r - 2];
     if (op_a == Op::transposed) std::swap(s.m, s.k);
     if (op_b == Op::transposed) std::swap(s.n, k);
@@ -93,13 +93,13 @@ Sizes sizes(const Shape& a, Op op_a, const Shape& b, Op op_b) {
     for (std::size_t axis = 0; axis + 2 < r; ++axis) s.batch *= a[axis];
     return s;
 }
-Shape result(const Shape& a, const Sizes& s) {
+Shape result(const Shape& a, const ProductSizes& s) {
     Shape c = a;
     c[c.size() - 2] = s.m;
     c.back() = s.n;
     return c;
 }
-void multiply_all(const Sizes& s, const Array& a, Op op_a, const Array& b, Op op_b, Target c) {
+void multiply_all(const ProductSizes& s, const Array& a, Op op_a, const Array& b, Op op_b, Target c) {
     for (std::size_t i = 0; i < s.batch; ++i)
         gemm(s.m, s.n, s.k, a.data() + i * s.m * s.k, op_a, b.data() + i * s.k * s.n, op_b,
              c.array.data() + i * s.m * s.n, c.add);
@@ -107,14 +107,14 @@ void multiply_all(const Sizes& s, const Array& a, Op op_a, const Array& b, Op op
 }  // namespace
 
 void gemm(const Array& a, Op op_a, const Array& b, Op op_b, Target c) {
-    const Sizes s = sizes(a.shape(), op_a, b.shape(), op_b);
+    const ProductSizes s = product_sizes(a.shape(), op_a, b.shape(), op_b);
     if (!(c.array.shape() == result(a.shape(), s)))
         fail<ShapeError>("gemm", "the result is " + text(result(a.shape(), s)) + ", not " + text(c.array.shape()));
     multiply_all(s, a, op_a, b, op_b, c);
 }
 
 Array product(const Array& a, Op op_a, const Array& b, Op op_b) {
-    const Sizes s = sizes(a.shape(), op_a, b.shape(), op_b);
+    const ProductSizes s = product_sizes(a.shape(), op_a, b.shape(), op_b);
     const Shape shape = result(a.shape(), s);
     checked_size("gemm", shape);
     Array c(shape);

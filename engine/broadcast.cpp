@@ -12,15 +12,15 @@ std::string text(const Shape& shape) {
 
 std::size_t checked_size(const std::string& op, const Shape& shape) {
     constexpr std::size_t most = std::numeric_limits<std::ptrdiff_t>::max() / sizeof(Real);
-    std::size_t size = 1;
-    bool too_many = false;
+    std::size_t size = 1;  // of the axes that are not empty: strides are made of them, and a sum over the empty ones
+    bool empty = false;
     for (std::size_t n : shape) {
-        if (n == 0) return 0;
-        too_many |= size > most / n;
+        empty |= n == 0;
+        if (n == 0) continue;
+        if (size > most / n) fail<ShapeError>(op, "too many elements: " + text(shape));
         size *= n;
     }
-    if (too_many) fail<ShapeError>(op, "too many elements: " + text(shape));
-    return size;
+    return empty ? 0 : size;
 }
 
 Shape broadcast_shape(const char* op, const Shape& a, const Shape& b) {

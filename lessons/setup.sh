@@ -106,7 +106,8 @@ compile() {
     room=$(awk -v gib="${gib_a_job:-1}" '/^MemAvailable/ { print int($2 / 1048576 / gib) }' /proc/meminfo 2>/dev/null) || room=$jobs
     if ((room < jobs)); then jobs=$((room > 1 ? room : 1)); fi
     # ccache goes by the command line, where -march=native is the same on every machine: a name space for each
-    CCACHE_NAMESPACE=lookback-$key cmake --build "$folder" -j "$jobs" --target "$@" >&2 9>&-
+    # (and what it must not mind about precompiled headers)
+    CCACHE_NAMESPACE=lookback-$key CCACHE_SLOPPINESS=pch_defines,time_macros cmake --build "$folder" -j "$jobs" --target "$@" >&2 9>&-
 }
 
 # What draws pages without a screen: Chromium, a font, node, and the packages that the viewer is built of and tested with.

@@ -200,8 +200,8 @@ Tensor concat(std::span<const Tensor> tensors, int axis) {
                                            place_and_shapes(joint.sizes.size(), first, x.shape()));
         joint.sizes.push_back(x.shape()[joint.axis]);
         shape[joint.axis] += joint.sizes.back();
+        checked_size("concat", shape);  // each time: enough of them would wrap
     }
-    checked_size("concat", shape);
 
     Array y = Array::from_shape(shape);
     const Layout whole = around(shape, joint.axis);

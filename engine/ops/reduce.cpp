@@ -23,11 +23,6 @@ struct Plan {
             if (reduced[k]) moves |= at.inner != 1;
             (reduced[k] ? at.n : at.n == 1 ? at.outer : at.inner) *= x[k];
         }
-        const std::size_t results = checked_size(op, y);
-        if (checked_size(op, x) == 0) {  // any order of nothing is the same; without it the products above may wrap
-            at.outer = results, at.inner = 1;
-            moves = false;
-        }
         divisor = double(at.n);
         if (!moves) return;
         at = {at.outer * at.inner, at.n, 1};

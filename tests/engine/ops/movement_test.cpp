@@ -475,9 +475,13 @@ TEST_CASE("what can't be moved is refused, with the shapes") {
                              message("[unsqueeze] at most 6 axes, and they are there: (1,1,1,1,1,1)"));
         CHECK_THROWS_MATCHES(stack({six, six}, 0), ShapeError,
                              message("[stack] at most 6 axes, and they are there: (1,1,1,1,1,1)"));
-        const Tensor endless = tape.leaf(filled({std::size_t(1) << 62, 0}, 0));
+        const Tensor endless = tape.leaf(filled({std::size_t(1) << 59, 0}, 0));
         CHECK_THROWS_MATCHES(unbind(endless), ShapeError,
-                             message("[unbind] too many parts: axis 0 of (4611686018427387904,0)"));
+                             message("[unbind] too many parts: axis 0 of (576460752303423488,0)"));
+    }
+    SECTION("wholes that cannot be counted") {
+        const std::vector<Tensor> parts(40, tape.leaf(filled({std::size_t(1) << 59, 0}, 0)));
+        CHECK_THROWS_AS(concat(parts, 0), ShapeError);
     }
     SECTION("orders that are none") {
         CHECK_THROWS_MATCHES(permute(x, {1, 1}), ShapeError, message("[permute] axis 1 is named twice, shape (2,3)"));

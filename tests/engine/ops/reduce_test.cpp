@@ -26,13 +26,13 @@ static double squares_about(double centre, const Values& x) {
 }
 
 // A reduction, what it should be of a list of numbers, and whether an empty list has a value.
-struct Reduction {
+struct Fold {
     const char* name;
     std::function<Tensor(const Tensor&, const Axes&, bool)> op;
     std::function<double(const Values&)> value;
     bool of_nothing;
 };
-static const Reduction reductions[] = {
+static const Fold reductions[] = {
     {"sum", sum, [](const Values& x) { return std::accumulate(x.begin(), x.end(), 0.0); }, true},
     {"mean", mean, mean_of, false},
     {"prod", prod, [](const Values& x) { return std::accumulate(x.begin(), x.end(), 1.0, std::multiplies()); }, true},
@@ -92,7 +92,7 @@ static Array apart(const Shape& shape) {
 
 std::vector<Row> lookback::test::reduce_rows() {
     std::vector<Row> rows;
-    for (const Reduction& r : reductions) {
+    for (const Fold& r : reductions) {
         const std::string title = r.name, name = title.substr(0, title.find(' ')), rest = title.substr(name.size());
         const bool chooses = name == "max" || name == "min";
         const auto values = [&](const Shape& shape) { return chooses ? apart(shape) : uniform(shape, 0.5, 2); };
@@ -156,7 +156,7 @@ TEST_CASE("A reduction over any axes equals a loop over the elements it folds", 
                 }
                 folded[to].push_back(x.data()[i]);
             }
-            for (const Reduction& r : reductions) {
+            for (const Fold& r : reductions) {
                 INFO(r.name << " of " << text(shape) << " to " << text(kept));
                 if (folded[0].size() == 1 && std::string(r.name) == "variance of a sample") continue;
                 Array expected = Array::from_shape(kept);
@@ -171,7 +171,7 @@ TEST_CASE("A reduction over any axes equals a loop over the elements it folds", 
 
 TEST_CASE("No reduction loses NaN, wherever it stands", "[reduce]") {
     Tape tape;
-    for (const Reduction& r : reductions)
+    for (const Fold& r : reductions)
         for (std::size_t place : {0, 1, 16, 20, 39}) {
             INFO(r.name << ", NaN at " << place);
             Array x = uniform({40}, 0.5, 2);
@@ -194,7 +194,7 @@ TEST_CASE("Reductions of nothing have a value where there is one, else an error"
     CHECK(close(logsumexp(x, 1).value(), {-infinity, -infinity}));
     CHECK(sum(e).item() == 0);
     CHECK(sum(x, 0).shape() == Shape{0});
-    for (const Reduction& r : reductions)
+    for (const Fold& r : reductions)
         if (!r.of_nothing) {
             CHECK_THROWS_AS(r.op(x, 1, false), ShapeError);
             CHECK_THROWS_AS(r.op(e, {}, false), ShapeError);
@@ -205,26 +205,23 @@ TEST_CASE("Reductions of nothing have a value where there is one, else an error"
     CHECK(argmax(x, 0).shape() == Shape{0});
 }
 
-TEST_CASE("A reduction of nothing to more than memory holds is refused", "[reduce]") {
+TEST_CASE("No array is so large that a reduction of it would wrap, not even an empty one", "[reduce]") {
     Tape tape;
     const std::size_t big = std::size_t(1) << 40;
-    const Tensor x = tape.leaf(filled({0, big, big}, 0));
-    CHECK_THROWS_WITH(sum(x, 0), Catch::Matchers::Equals("[sum] too many elements: (1099511627776,1099511627776)"));
-    CHECK_THROWS_AS(norm(x, 0), ShapeError);
+    CHECK_THROWS_AS(filled({big, big}, 0), ShapeError);
+    CHECK_THROWS_WITH(filled({0, big, big}, 0), "[filled] too many elements: (0,1099511627776,1099511627776)");
+    CHECK_THROWS_AS(filled({big + 1, big + 1, 3, 0}, 0), ShapeError);
+    const Tensor x = tape.leaf(filled({0, big, 3}, 0));
     CHECK(sum(x, {1, 2}).shape() == Shape{0});
     CHECK(sum(x).item() == 0);
-    const Tensor wide = tape.leaf(filled({big + 1, big + 1, 3, 0}, 0));  // the product of its first axes wraps
-    const Tensor y = sum(wide, 2);
-    CHECK(y.shape() == Shape{big + 1, big + 1, 0});
-    CHECK(tape.backward(sum(y), {wide})[wide].shape() == wide.shape());
-    CHECK_THROWS_AS(filled({big, big}, 0), ShapeError);
+    CHECK(tape.backward(sum(x), {x})[x].shape() == x.shape());
 }
 
 TEST_CASE("Axes that are not there or named twice are refused by name", "[reduce]") {
     Tape tape;
     const Tensor x = tape.leaf(filled({2, 3}, 1)), s = tape.leaf(filled({}, 1));
     const std::size_t records = tape.size();
-    for (const Reduction& r : reductions) {
+    for (const Fold& r : reductions) {
         CHECK_THROWS_AS(r.op(x, 2, false), ShapeError);
         CHECK_THROWS_AS(r.op(x, -3, false), ShapeError);
         CHECK_THROWS_AS(r.op(x, {0, -2}, false), ShapeError);
@@ -340,7 +337,7 @@ TEST_CASE("logsumexp is right at the ends of the number line", "[reduce]") {
 
 TEST_CASE("A reduction that gets no cotangent gives none, whatever it saw", "[reduce][C27]") {
     Tape tape;
-    for (const Reduction& r : reductions)
+    for (const Fold& r : reductions)
         for (Real bad : {infinity, -infinity, not_a_number}) {
             INFO(r.name << " of " << bad);
             const Tensor x = tape.leaf(array({2, 3}, {bad, 1, 2, 0, 1, 2})), y = r.op(x, 1, false);
