@@ -663,6 +663,13 @@ void masked_softmax_row(const Real* x, const bool* visible, std::size_t n, Real*
     for (std::size_t j = first; j < first + count; ++j)
         if (!visible[j]) y[j] = 0;  // even beside a NaN
 }
+
+// ȳ in g becomes x̄. What is hidden is where y is 0.
+void masked_softmax_row_pullback(const Real* y, std::size_t n, Real* g) {
+    const Real mean = Real(sum_of(n, [=](std::size_t j) { return y[j] == 0 ? 0 : y[j] * g[j]; }));
+    if (std::isnan(mean) && all_zero(g, n)) return;
+    for (std::size_t j = 0; j < n; ++j) g[j] = y[j] == 0 ? 0 : y[j] * (g[j] - mean);
+}
 }  // namespace
 
 Array softmax_along(const Array& x, std::size_t axis) {
@@ -707,11 +714,8 @@ Array softmax_pullback(const Array& y, Array bar, std::size_t axis) {
 
 Array masked_softmax_pullback(const Array& y, Array bar, std::size_t axis) {
     const Layout l = around(y.shape(), axis);
-    along(l, y.data(), bar.data(), true, [&](std::size_t, const Real* p, Real* g) {  // hidden is where p is 0
-        const Real mean = Real(sum_of(l.n, [=](std::size_t j) { return p[j] == 0 ? 0 : p[j] * g[j]; }));
-        if (std::isnan(mean) && all_zero(g, l.n)) return;
-        for (std::size_t j = 0; j < l.n; ++j) g[j] = p[j] == 0 ? 0 : p[j] * (g[j] - mean);
-    });
+    along(l, y.data(), bar.data(), true,
+          [&](std::size_t, const Real* p, Real* g) { masked_softmax_row_pullback(p, l.n, g); });
     return bar;
 }
 
@@ -763,6 +767,43 @@ Array cross_entropy_pullback(const Array& x, const Indices& targets, std::int64_
 }
 
 // ---- attention
+
+void pair_sums(const Array& q, const Array& k, Array& y) {
+    const Shape& shape = y.shape();  // (…,T_q,T_k,A)
+    const std::size_t A = shape.back(), T_k = shape[shape.size() - 2], T_q = shape[shape.size() - 3];
+    Real* to = y.data();
+    for (std::size_t row = 0; to < y.data() + y.size(); ++row) {
+        const Real *a = q.data() + row * A, *b = k.data() + row / T_q * T_k * A;
+        for (std::size_t j = 0; j < T_k; ++j, b += A)
+            for (std::size_t i = 0; i < A; ++i) *to++ = a[i] + b[i];
+    }
+}
+
+void additive_scores_pullback(const Array& y, const Array& v, const Array& s_bar, Array* q_bar, Array* k_bar,
+                              Array* v_bar) {
+    const Shape& shape = y.shape();
+    const std::size_t A = shape.back(), T_k = shape[shape.size() - 2], T_q = shape[shape.size() - 3];
+    Vector<double> q_sum(A), v_sum(A, 0.0);
+    Vector<Real> unread(k_bar ? 0 : A);  // where the keys' shares go if nobody wants them
+    for (std::size_t row = 0; row * T_k < s_bar.size(); ++row) {
+        std::fill(q_sum.begin(), q_sum.end(), 0.0);
+        for (std::size_t j = 0; j < T_k; ++j) {
+            const Real g = s_bar.data()[row * T_k + j];
+            if (g == 0) continue;
+            const Real* __restrict t = y.data() + (row * T_k + j) * A, * __restrict weight = v.data();
+            Real* __restrict k_row = k_bar ? k_bar->data() + (row / T_q * T_k + j) * A : unread.data();
+            double* __restrict to_q = q_sum.data(), * __restrict to_v = v_sum.data();
+            for (std::size_t i = 0; i < A; ++i) {
+                const Real share = g * weight[i] * (1 - t[i] * t[i]);
+                to_v[i] += g * t[i];
+                to_q[i] += share;
+                k_row[i] += share;
+            }
+        }
+        for (std::size_t i = 0; q_bar && i < A; ++i) q_bar->data()[row * A + i] += Real(q_sum[i]);
+    }
+    for (std::size_t i = 0; v_bar && i < A; ++i) v_bar->data()[i] += Real(v_sum[i]);
+}
 
 namespace {
 struct QueryBlock {
@@ -837,8 +878,7 @@ void attend_pullback(const Array& q, const Array& k, const Array& v, const std::
             std::copy_n(from, keys, row);
             if (from_bar)
                 for (std::size_t j = 0; j < keys; ++j) bar[j] += from_bar[j];
-            const Real mean = Real(sum_of(keys, [=](std::size_t j) { return row[j] == 0 ? 0 : row[j] * bar[j]; }));
-            for (std::size_t j = 0; j < keys; ++j) bar[j] = row[j] == 0 ? 0 : row[j] * (bar[j] - mean);
+            masked_softmax_row_pullback(row, keys, bar);
         }
         const std::size_t K = head * T_k * D;
         if (q_bar)

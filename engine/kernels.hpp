@@ -108,6 +108,13 @@ Vector<double> cross_entropy_rows(const Array& x, const Indices& targets, std::i
 Array cross_entropy_pullback(const Array& x, const Indices& targets, std::int64_t ignored, double smoothing,
                              const Vector<double>& weights);
 
+// The pairs of an additive score: y[…, i, j, :] = q[…, i, :] + k[…, j, :].
+void pair_sums(const Array& q, const Array& k, Array& y);
+// For s = y · v with y = tanh of such pairs: adds to those of q_bar, k_bar, v_bar that are not null. One pass over y,
+// which is the largest array of a decoder: as ops of their own the product, tanh and the two sums make it five.
+void additive_scores_pullback(const Array& y, const Array& v, const Array& s_bar, Array* q_bar, Array* k_bar,
+                              Array* v_bar);
+
 // Attention of every head, a block of queries at a time: its scores never leave the cache, and keys that its mask hides
 // to the end are not multiplied. The scores of a whole batch would be written and read five times instead.
 //   q (…,T_q,D)   k (…,T_k,D)   v (…,T_k,V) → context (…,T_q,V), weights (…,T_q,T_k)   no mask: all is visible

@@ -195,7 +195,7 @@ void Tape::rewind(const Mark& mark) {
         fail<TapeError>("rewind", "the mark was itself rewound");
     if (mark.records == records_.size()) return;
     edges_.erase(edges_.begin() + records_[mark.records].first_edge, edges_.end());
-    records_.erase(records_.begin() + std::ptrdiff_t(mark.records), records_.end());
+    records_.shrink(mark.records);
     std::erase_if(leaves_, [&](const auto& leaf) { return leaf.second >= mark.records; });
     ++epoch_;
 }

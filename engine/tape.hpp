@@ -9,7 +9,6 @@
 // than one. One thread per tape. First derivatives only: pullbacks compute on Arrays and are not recorded.
 #pragma once
 #include <any>
-#include <deque>
 #include <functional>
 #include <optional>
 #include <span>
@@ -17,6 +16,7 @@
 #include <unordered_map>
 #include <vector>
 #include "array.hpp"
+#include "blocks.hpp"
 
 namespace lookback {
 
@@ -251,7 +251,7 @@ private:
     void append(Record&& record);
 
     Owner owner_;
-    std::deque<Record, RecyclingAllocator<Record>> records_;  // a deque: it grows without moving what it holds
+    Blocks<Record> records_;
     Vector<Edge> edges_;
     std::unordered_map<std::uint64_t, Id> leaves_;  // parameter number → its leaf
     std::uint32_t epoch_ = 0;

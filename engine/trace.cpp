@@ -5,11 +5,11 @@
 #include <cstring>
 #include <fstream>
 #include <nlohmann/json.hpp>
-#include <random>
 #include <set>
 #include <sstream>
 #include "blas.hpp"
 #include "expression.hpp"
+#include "file.hpp"
 #include "kernels.hpp"
 
 namespace lookback {
@@ -404,40 +404,9 @@ Trace parse_trace(const std::string& text) {
 
 // ---- Files
 
-[[noreturn]] static void file_error(const std::filesystem::path& path, const std::string& what, int error) {
-    fail<ValueError>("trace", path.string() + " can't be " + what + ": " + std::strerror(error ? error : EIO));
-}
-
-static bool put(const std::filesystem::path& path, const std::string& text) {
-    errno = 0;
-    std::ofstream file(path, std::ios::binary);
-    file << text;
-    file.close();
-    return bool(file);
-}
-
 void write_trace(const Trace& trace, const std::filesystem::path& path) {
-    const std::string text = to_json(trace);
-    std::error_code error;
-    std::filesystem::path target = std::filesystem::canonical(path, error);  // where a link leads
-    if (error) target = path;
-    if (std::filesystem::exists(target, error) &&
-        !std::filesystem::is_regular_file(target, error)) {  // a terminal, a pipe: nothing to replace
-        if (!put(target, text)) file_error(path, "written", errno);
-        return;
-    }
-    std::filesystem::path part = target;
-    part += "." + std::to_string(std::random_device()()) + ".part";
-    if (!put(part, text)) {
-        const int reason = errno;
-        std::filesystem::remove(part, error);
-        file_error(path, "written", reason);
-    }
-    std::filesystem::rename(part, target, error);
-    if (!error) return;
-    const int reason = error.value();
-    std::filesystem::remove(part, error);
-    file_error(path, "written", reason);
+    const std::string wrong = replace_file(path, to_json(trace));
+    if (!wrong.empty()) fail<ValueError>("trace", path.string() + " can't be written: " + wrong);
 }
 
 Trace read_trace(const std::filesystem::path& path) {
@@ -445,7 +414,8 @@ Trace read_trace(const std::filesystem::path& path) {
     std::ifstream file(path, std::ios::binary);
     std::ostringstream text;
     text << file.rdbuf();
-    if (!file || (text.fail() && errno)) file_error(path, "read", errno);
+    if (!file || (text.fail() && errno))
+        fail<ValueError>("trace", path.string() + " can't be read: " + std::strerror(errno ? errno : EIO));
     try {
         return parse_trace(std::move(text).str());
     } catch (const ValueError& e) {

@@ -35,11 +35,6 @@ void check_same_width(const char* layer, const Tensor& query, const Tensor& keys
                          "query " + text(query.shape()) + " and keys " + text(keys.shape()) + " differ in width");
 }
 
-// v · tanh(q + k) of every query with every key.   q (B,T_q,A), k (B,T_k,A) → (B,T_q,T_k)
-Tensor tanh_score(const Tensor& q, const Tensor& k, const Parameter& v) {
-    return matmul(tanh(unsqueeze(q, 2) + unsqueeze(k, 1)), v);
-}
-
 }  // namespace
 
 Tensor DotScore::operator()(const Tensor& query, const Tensor& keys) const {
@@ -81,7 +76,7 @@ Tensor AdditiveScore::project(const Tensor& keys) const {
 }
 Tensor AdditiveScore::operator()(const Tensor& query, const Tensor& projected_keys) const {
     check_product(name(), "query", query, "W_q", W_q);
-    return tanh_score(matmul(query, W_q), projected_keys, v);
+    return additive_scores(matmul(query, W_q), projected_keys, v);
 }
 void AdditiveScore::for_each_parameter(const std::string& prefix, const Visitor& f) {
     f(join(prefix, "W_q"), W_q);
@@ -103,7 +98,7 @@ Tensor ConcatScore::project(const Tensor& keys) const {
 }
 Tensor ConcatScore::operator()(const Tensor& query, const Tensor& projected_keys) const {
     check_width(name(), "query", query.shape(), Q, "the upper rows of W", W.shape());
-    return tanh_score(matmul(query, slice(query.tape().leaf(W), 0, 0, std::int64_t(Q))), projected_keys, v);
+    return additive_scores(matmul(query, slice(query.tape().leaf(W), 0, 0, std::int64_t(Q))), projected_keys, v);
 }
 void ConcatScore::for_each_parameter(const std::string& prefix, const Visitor& f) {
     f(join(prefix, "W"), W);

@@ -1,5 +1,6 @@
 #include "cell.hpp"
 #include "engine/kernels.hpp"
+#include "engine/ops/movement.hpp"
 #include "init.hpp"
 
 namespace lookback::cell {
@@ -29,6 +30,8 @@ void check_state(const char* layer, const char* name, const Tensor& part, std::s
 }
 
 Tensor zeros(Tape& tape, std::size_t B, std::size_t H) { return tape.constant(filled({B, H}, 0)); }
+
+Tensor alone(const StepInput& a) { return a.time == StepInput::all ? a.a : select(a.a, 1, a.time); }
 
 static Array transposed(const Array& m) {
     Array t(Shape{m.shape(1), m.shape(0)});

@@ -3,12 +3,12 @@
 //                            state.map(f, other) that of f(h, other.h) …
 //   State start(tape, B)     zeros
 //   Tensor project(x)        x W + b, for any leading axes: a layer takes all times in one product
-//   State step(a, state)     the rest of the cell, fused into one record
-//   State cell(x, state)     step(project(x), state)
-//   State composed(x, state) the same in plain ops, to read
+//   State step(a, state)     the rest of the cell, fused into one record; a is a StepInput, which may be one time of
+//   many State cell(x, state)     step(project(x), state) State composed(x, state) the same in plain ops, to read
 // W is (I,nH) and U (H,nH) for n gates, so that both multiply from the right; one bias a gate.
 #pragma once
 #include "check.hpp"
+#include "engine/ops/recurrent.hpp"
 #include "engine/random.hpp"
 #include "parameters.hpp"
 
@@ -31,6 +31,7 @@ void check_input(const char* layer, const Tensor& x, const Parameter& W);
 // throws ShapeError naming the layer, unless the part of the state is (B,H)
 void check_state(const char* layer, const char* name, const Tensor& part, std::size_t B, std::size_t H);
 Tensor zeros(Tape& tape, std::size_t B, std::size_t H);
+Tensor alone(const StepInput& a);  // (B,nH), for a step in plain ops
 
 // Into W, U and b, and back with all of b in bias_ih.   throws ShapeError naming the layer; then nothing has changed
 void from_pytorch(const char* layer, const PyTorchWeights& theirs, Parameter& W, Parameter& U, Parameter& b);

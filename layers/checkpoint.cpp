@@ -5,8 +5,8 @@
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
-#include <random>
 #include <vector>
+#include "engine/file.hpp"
 
 namespace lookback {
 
@@ -266,32 +266,9 @@ static std::string serialised(const Parameters& model, const std::string& file, 
     return bytes + json + data;
 }
 
-static bool put(const fs::path& path, const std::string& bytes) {
-    std::ofstream out(path, std::ios::binary);
-    out.write(bytes.data(), std::streamsize(bytes.size())).flush();
-    return bool(out);
-}
-
 void save(const Parameters& model, const std::string& file, const Metadata& metadata, Stored stored) {
-    const std::string bytes = serialised(model, file, metadata, stored);
-    std::error_code error;
-    fs::path target = fs::canonical(file, error);  // where a link leads
-    if (error) target = file;
-    if (fs::exists(target, error) && !fs::is_regular_file(target, error)) {  // a pipe: nothing to replace
-        if (!put(target, bytes)) refuse(file, "can't be written");
-        return;
-    }
-    fs::path beside = target;
-    beside += "." + std::to_string(std::random_device()()) + ".part";
-    if (!put(beside, bytes)) {
-        fs::remove(beside, error);
-        refuse(file, "can't be written");
-    }
-    fs::rename(beside, target, error);
-    if (!error) return;
-    const std::string why = error.message();
-    fs::remove(beside, error);
-    refuse(file, "can't be written: " + why);
+    const std::string wrong = replace_file(file, serialised(model, file, metadata, stored));
+    if (!wrong.empty()) refuse(file, "can't be written: " + wrong);
 }
 
 }  // namespace lookback

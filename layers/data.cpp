@@ -51,6 +51,7 @@ std::vector<Row> read_tsv(const std::string& file, std::size_t columns) {
         const auto bad = [&](const std::string& what) {
             fail<ValueError>("read_tsv", file + ":" + std::to_string(number) + ": " + what);
         };
+        if (number == 1 && line.starts_with("\xef\xbb\xbf")) line.erase(0, 3);  // the mark that some editors begin with
         if (line.ends_with('\r')) line.pop_back();
         for (std::size_t at = 0, n = 0; at < line.size(); at += n) {
             n = decode(line, at).bytes;
@@ -75,6 +76,7 @@ std::vector<Row> read_tsv(const std::string& file, std::size_t columns) {
 // ---- Alphabet -------------------------------------------------------------------------------------------------------
 
 void Alphabet::add(const std::string& token) {
+    if (token.find('\t') != std::string::npos) fail<ValueError>("Alphabet", "a token may not hold a tab");
     if (!ids_.try_emplace(token, std::int64_t(tokens_.size())).second || token.empty())
         fail<ValueError>("Alphabet", "\"" + token + "\" is empty or stands twice");
     tokens_.push_back(token);
@@ -111,7 +113,7 @@ const std::string& Alphabet::operator[](std::int64_t id) const {
     return tokens_[std::size_t(id)];
 }
 
-// Tokens with tabs between them: no token that read_tsv gives has one.
+// Tokens with tabs between them: no token has one.
 std::string Alphabet::text() const {
     std::string text;
     for (std::size_t i = first; i < size(); ++i) text += (i > first ? "\t" : "") + tokens_[i];

@@ -103,6 +103,7 @@ std::vector<Generated> beam_search(Decoding& model, const BeamOptions& options) 
     const DecodeOptions& limits = options.decode;
     check("beam_search", limits);
     if (options.width == 0) fail<ValueError>("beam_search", "a width of 0");
+    if (!std::isfinite(options.length_penalty)) fail<ValueError>("beam_search", "a length penalty that is no number");
     if (model.rows() != 1) fail<ValueError>("beam_search", "one source at a time, not " + std::to_string(model.rows()));
 
     const auto penalty = [&](std::size_t length) { return std::pow((5 + double(length)) / 6, options.length_penalty); };

@@ -39,9 +39,9 @@ static bool as_in_pytorch(const GRUOptions& options) {
     return options.reset == ResetGate::after_product && options.update == UpdateGate::keeps;
 }
 
-GRU::State GRU::step(const Tensor& a, const State& s) const {
+GRU::State GRU::step(const StepInput& a, const State& s) const {
     if (as_in_pytorch(options)) return {gru_step(a, s.h, U, b_n)};
-    return composed_step(*this, a, s.h);
+    return composed_step(*this, cell::alone(a), s.h);
 }
 
 static void check(const GRU& gru, const Tensor& x, const GRU::State& s) {

@@ -1,7 +1,6 @@
 // Gated recurrent unit, in the four forms that papers and libraries have.
 #pragma once
 #include "cell.hpp"
-#include "engine/ops/recurrent.hpp"
 
 namespace lookback {
 
@@ -39,7 +38,7 @@ struct GRU {
     State operator()(const Tensor& x, const State& s) const;
     State composed(const Tensor& x, const State& s) const;
     Tensor project(const Tensor& x) const;
-    State step(const Tensor& a, const State& s) const;
+    State step(const StepInput& a, const State& s) const;
     State start(Tape& tape, std::size_t B) const { return {cell::zeros(tape, B, hidden())}; }
 
     std::size_t hidden() const { return U.shape()[0]; }

@@ -23,7 +23,7 @@ Tensor LSTM::project(const Tensor& x) const {
     return matmul(x, W) + b;
 }
 
-LSTM::State LSTM::step(const Tensor& a, const State& s) const {
+LSTM::State LSTM::step(const StepInput& a, const State& s) const {
     const LSTMState next = lstm_step(a, s.h, s.c, U);
     return {next.h, next.c};
 }

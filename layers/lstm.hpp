@@ -2,7 +2,6 @@
 #pragma once
 #include <optional>
 #include "cell.hpp"
-#include "engine/ops/recurrent.hpp"
 
 namespace lookback {
 
@@ -30,7 +29,7 @@ struct LSTM {
     State operator()(const Tensor& x, const State& s) const;
     State composed(const Tensor& x, const State& s) const;
     Tensor project(const Tensor& x) const;
-    State step(const Tensor& a, const State& s) const;
+    State step(const StepInput& a, const State& s) const;
     State start(Tape& tape, std::size_t B) const {
         return {cell::zeros(tape, B, hidden()), cell::zeros(tape, B, hidden())};
     }

@@ -1,7 +1,6 @@
 // The recurrent cell: h' = tanh(x W + h U + b).
 #pragma once
 #include "cell.hpp"
-#include "engine/ops/recurrent.hpp"
 
 namespace lookback {
 
@@ -28,7 +27,7 @@ struct RNN {
     State operator()(const Tensor& x, const State& s) const;
     State composed(const Tensor& x, const State& s) const;
     Tensor project(const Tensor& x) const;
-    State step(const Tensor& a, const State& s) const { return {rnn_step(a, s.h, U, nonlinearity)}; }
+    State step(const StepInput& a, const State& s) const { return {rnn_step(a, s.h, U, nonlinearity)}; }
     State start(Tape& tape, std::size_t B) const { return {cell::zeros(tape, B, hidden())}; }
 
     std::size_t hidden() const { return U.shape()[0]; }

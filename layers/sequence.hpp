@@ -67,16 +67,17 @@ Sequence<Cell> unroll(const Cell& cell, const Tensor& x, const typename Cell::St
 
     Sequence<Cell> y{x.tape().constant(filled({B, 0, H}, 0)), std::vector<typename Cell::State>(T), start};
     if (T == 0) return y;
-    std::vector<Tensor> a = unbind(cell.project(visible.zeroed(x)), 1);  // T of (B,nH)
+    Tensor a = cell.project(visible.zeroed(x));  // (B,T,nH)
     for (std::size_t k = 0; k < T; ++k) {
         const std::size_t t = options.direction == Direction::forward ? k : T - 1 - k;
         if (options.window && k && k % options.window == 0) y.last = y.last.map(detach);
         if (visible.rows(t) != Visible::Rows::none) {
-            const auto next = cell.step(std::exchange(a[t], {}), y.last);
+            const auto next = cell.step({a, t}, y.last);
             y.last = visible.rows(t) == Visible::Rows::all ? next : visible.chosen(t, next, y.last);
         }
         y.states[t] = y.last;
     }
+    a = {};
     y.outputs = visible.zeroed(stack(y.hidden(), 1));
     return y;
 }

@@ -1,4 +1,4 @@
-// Four scoring functions, one interface: what each costs is counted, what each can express is measured.
+// Dot, scaled, bilinear, additive: their costs counted, their reach measured.
 #include <algorithm>
 #include <cmath>
 #include <ctime>
@@ -58,6 +58,10 @@ static Counted counted(const Tape& tape, std::size_t first) {
         for (const std::size_t n : r.shape) size *= double(n);
         const std::string op = r.op;
         if (op == "add" || op == "mul" || op == "tanh") c.flops += size;
+        if (op == "additive_scores") {  // add, tanh, multiply and add for each number of each pair, which it keeps
+            size = double(tape.edges(r)[r.inputs].saved->size());
+            c.flops += 4 * size;
+        }
         c.largest = std::max(c.largest, size);
     }
     return c;

@@ -1,6 +1,6 @@
 #include "lessons/report.hpp"
-#include <fstream>
 #include "engine/error.hpp"
+#include "engine/file.hpp"
 #include "lessons/tokens.hpp"
 
 namespace lookback {
@@ -16,16 +16,8 @@ void write_report(const Trace& trace, const std::filesystem::path& html) {
     for (const char c : to_json(trace)) c == '<' ? json += "\\u003c" : json += c;
     page.insert(at + place.size(), json);
 
-    std::filesystem::path part = html;
-    part += ".part";
-    std::ofstream(part, std::ios::binary) << page << std::flush;
-    std::error_code error;
-    const bool whole = std::filesystem::file_size(part, error) == page.size() && !error;
-    if (whole) std::filesystem::rename(part, html, error);
-    if (whole && !error) return;
-    std::error_code ignored;
-    std::filesystem::remove(part, ignored);
-    fail<ValueError>("report", html.string() + ": can't be written" + (error ? ": " + error.message() : ""));
+    const std::string wrong = replace_file(html, page);
+    if (!wrong.empty()) fail<ValueError>("report", html.string() + ": can't be written: " + wrong);
 }
 
 }  // namespace lookback

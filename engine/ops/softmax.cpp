@@ -1,4 +1,5 @@
 #include "softmax.hpp"
+#include "engine/blas.hpp"
 #include "engine/kernels.hpp"
 #include "engine/pullback.hpp"
 
@@ -28,6 +29,32 @@ Tensor masked_softmax(const Tensor& x, const Mask& visible, int axis) {
         "masked_softmax", {x}, masked_softmax_along(x.value(), visible, along), saves::output,
         [](Pullback& p) { p.x_bar(0) += masked_softmax_pullback(p.y(), p.take_y_bar(), p.attributes<std::size_t>()); },
         along);
+}
+
+Tensor additive_scores(const Tensor& q, const Tensor& k, const Tensor& v) {
+    const std::size_t rank = q.rank();
+    const auto fits = [&] {
+        return rank >= 2 && k.rank() == rank && v.rank() == 1 && q.shape(-1) == v.size() && k.shape(-1) == v.size() &&
+               std::equal(q.shape().begin(), q.shape().end() - 2, k.shape().begin());
+    };
+    if (!fits())
+        fail<ShapeError>("additive_scores", "q (…,T_q,A), k (…,T_k,A) and v (A) do not fit: " + text(q.shape()) + ", " +
+                                                text(k.shape()) + " and " + text(v.shape()));
+    Shape pairs = q.shape();
+    if (rank == max_axes)
+        fail<ShapeError>("additive_scores", "at most three axes before the last two: " + text(q.shape()));
+    pairs.insert_at(rank - 1, k.shape()[rank - 2]);
+    checked_size("additive_scores", pairs);
+    Array y = Array::from_shape(pairs), s = Array::from_shape(Shape(pairs.begin(), pairs.end() - 1));
+    pair_sums(q.value(), k.value(), y);
+    xt::noalias(y) = xt::tanh(y);
+    gemm(s.size(), 1, v.size(), y.data(), Op::plain, v.value().data(), Op::plain, s.data(), false);
+    return record("additive_scores", {q, k, v}, std::move(s), saves::input(2),
+                  [](Pullback& p) {
+                      const auto bar = [&](std::size_t i) { return p.needs(i) ? &p.x_bar(i).zeroed() : nullptr; };
+                      additive_scores_pullback(p.kept(0), p.x(2), p.y_bar(), bar(0), bar(1), bar(2));
+                  },
+                  {}, {Shared(std::move(y))});
 }
 
 Attended attend(const Tensor& q, const Tensor& k, const Tensor& v, const std::optional<Mask>& visible) {
@@ -145,7 +172,9 @@ Tensor binary_cross_entropy_with_logits(const Tensor& logits, const Tensor& targ
         if (!(t.data()[i] >= 0 && t.data()[i] <= 1))
             fail<ValueError>(
                 op, "target " + std::to_string(t.data()[i]) + " at place " + std::to_string(i) + " is outside 0 … 1");
-    const Array losses = xt::maximum(x, Real(0)) - x * t + xt::log1p(xt::exp(-xt::abs(x)));
+    // max(x, 0) − x t in two parts, of which a certain target leaves one out: at x = ±∞ the other is ∞
+    const Array losses = xt::where(t < 1, (1 - t) * xt::maximum(x, Real(0)), Real(0)) +
+                         xt::where(t > 0, t * xt::maximum(-x, Real(0)), Real(0)) + xt::log1p(xt::exp(-xt::abs(x)));
     return record(
         op, {logits, targets}, reduced(losses, reduction), saves::inputs,
         [](Pullback& p) {

@@ -1,5 +1,6 @@
-// Softmax and the losses. The axis is always named: a softmax over queries instead of keys trains too, and is wrong.
-// Every loss is a mean unless told otherwise, demands equal shapes instead of broadcasting, and sums in double.
+// Softmax, attention and the losses. The axis is always named: a softmax over queries instead of keys trains too, and
+// is wrong. Every loss is a mean unless told otherwise, demands equal shapes instead of broadcasting, and sums in
+// double.
 #pragma once
 #include <optional>
 #include "engine/indices.hpp"
@@ -22,6 +23,14 @@ Tensor log_softmax(const Tensor& x, int axis);
 // x: any   visible: broadcasts to x, as (B,1,T) to (B,T,T)   x̄ += y ⊙ (ȳ − Σ ȳ ⊙ y)   saves y
 // throws ShapeError on an axis outside, or a mask that does not broadcast to x
 Tensor masked_softmax(const Tensor& x, const Mask& visible, int axis);
+
+// s_ij = v · tanh(q_i + k_j): how well each query fits each key, by the additive score.
+// q: (…,T_q,A)   k: (…,T_k,A)   v: (A) → (…,T_q,T_k)   The leading axes are equal, at most three.
+// with y = tanh(q_i + k_j) and z̄_ij = s̄_ij v ⊙ (1 − y²):   q̄_i += Σ_j z̄_ij   k̄_j += Σ_i z̄_ij   v̄ += Σ s̄_ij y
+// saves y (…,T_q,T_k,A), v
+// throws ShapeError if the operands do not fit
+// Bahdanau et al. 2015, app. A.1.2
+Tensor additive_scores(const Tensor& q, const Tensor& k, const Tensor& v);
 
 struct Attended {
     Tensor context, weights;

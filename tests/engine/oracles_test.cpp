@@ -88,8 +88,8 @@ TEST_CASE("lengths are right far beyond where squares are, so that a vanishing g
     CHECK(close(norm(Array{Real(5e-324)}), 5e-324, 0, 0));
     CHECK(norm(Array{0, 0}) == 0);
     CHECK(norm(filled({0}, 1)) == 0);
-    CHECK(std::isnan(norm(Array{1, std::nan("")})));
-    CHECK(std::isinf(norm(Array{1, -INFINITY})));
+    CHECK(std::isnan(norm(Array{1, Real(std::nan(""))})));
+    CHECK(std::isinf(norm(Array{1, Real(-INFINITY)})));
 }
 
 TEST_CASE("a NaN in maximum or minimum is the winner, of value and of gradient") {

@@ -418,7 +418,7 @@ TEST_CASE("keys are projected once, however many queries come", "[layers][attent
     };
     CHECK(products() == 1);
     for (int t = 0; t < 10; ++t) attention(q, memory);
-    CHECK(products() == 1 + 10 * 3);  // the query's own, the score's v and the context
+    CHECK(products() == 1 + 10 * 2);  // the query's own, and the context
 }
 
 TEST_CASE("attention over no keys gives nothing, and no queries get nothing", "[layers][attention]") {

@@ -55,6 +55,11 @@ TEST_CASE("rows are read in order, with their line; comments stand only at the t
     CHECK(rows[0].fields == Tokens{"a", "b"});
     CHECK(rows[1].fields == Tokens{"ä ö", "#c"});
     CHECK(rows[2].fields == Tokens{"#d", "e"});
+    CHECK(read_tsv(File("\xef\xbb\xbf"
+                        "a\tb\r\n")
+                       .path,
+                   2)[0]
+              .fields == Tokens{"a", "b"});  // as Windows' editors save it
 }
 
 TEST_CASE("a bad line is an error that names file and line") {
@@ -88,6 +93,7 @@ TEST_CASE("an alphabet numbers the same tokens alike, whatever their order, afte
     CHECK_THROWS_AS(alphabet[6], IndexError);
     CHECK_THROWS_AS(alphabet[-1], IndexError);
     CHECK(Alphabet::from_text(alphabet.text()).ids({"a", "b", "ä"}) == Ids{3, 4, 5});
+    CHECK_THROWS_WITH(Alphabet(std::vector<Tokens>{{"a\tb"}}), "[Alphabet] a token may not hold a tab");
     for (const char* bad : {"", "a\t", "a\t\tb", "a\ta"}) CHECK_THROWS_AS(Alphabet::from_text(bad), ValueError);
 }
 

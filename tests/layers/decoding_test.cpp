@@ -148,6 +148,8 @@ TEST_CASE("equal scores go to the lower id, and to the hypothesis that was ahead
     const std::vector<Generated> answers =
         beam_search(other, {.width = 4, .length_penalty = 0, .decode = {.longest = 2, .shortest = 2}});
     REQUIRE(answers.size() == 4);
+    CHECK_THROWS_AS(beam_search(other, {.width = 1, .length_penalty = std::nan(""), .decode = {.longest = 2}}),
+                    ValueError);
     const Ids expected[] = {{a, a}, {a, b}, {b, a}, {b, b}};
     for (std::size_t i = 0; i < 4; ++i) CHECK(answers[i].ids == expected[i]);
 }

@@ -26,7 +26,7 @@ struct Linear {
     };
     explicit Linear(Array u, Real bias = 0) : U(std::move(u)), b(filled({U.shape()[0]}, bias)) {}
     Tensor project(const Tensor& x) const { return x + b; }
-    State step(const Tensor& a, const State& s) const { return {a + matmul(s.h, U)}; }
+    State step(const StepInput& a, const State& s) const { return {cell::alone(a) + matmul(s.h, U)}; }
     State start(Tape& tape, std::size_t B) const { return {tape.constant(filled({B, U.shape()[0]}, 0))}; }
 };
 

@@ -46,6 +46,23 @@ std::vector<Row> lookback::test::recurrent_rows() {
     row("rnn_step", "same input", [](const Tensors& x) { return Tensors{rnn_step(x[0], x[0], x[0])}; }, {square});
     row("rnn_step", "two steps",
         [](const Tensors& x) { return Tensors{rnn_step(x[0], rnn_step(x[0], x[1], x[2]), x[2])}; }, {r[0], r[1], r[3]});
+    const auto times = [](std::size_t n) { return uniform({3, 2, n}, -1, 1, 7); };  // (B,T,nH)
+    row("rnn_step", "two times of one a",
+        [](const Tensors& x) {
+            return Tensors{rnn_step({x[0], 1}, rnn_step({x[0], 0}, x[1], x[2]), x[2])};
+        },
+        {times(2), r[1], r[3]});
+    row("lstm_step", "two times of one a",
+        [](const Tensors& x) {
+            const LSTMState y = lstm_step({x[0], 0}, x[1], x[2], x[3]), z = lstm_step({x[0], 1}, y.h, y.c, x[3]);
+            return Tensors{z.h, z.c};
+        },
+        {times(8), l[1], l[2], l[3]});
+    row("gru_step", "two times of one a",
+        [](const Tensors& x) {
+            return Tensors{gru_step({x[0], 1}, gru_step({x[0], 0}, x[1], x[2], x[3]), x[2], x[3])};
+        },
+        {times(6), g[1], g[3], uniform({2}, -1, 1, 5)});
 
     row("lstm_step", "(3,2)", lstm, l);
     row("lstm_step", "size 1", lstm, random_inputs(4, 1, 1));
@@ -233,4 +250,9 @@ TEST_CASE("steps refuse shapes that do not fit, and say all of them") {
     CHECK_THROWS_MATCHES(gru_step(of({2, 9}), of({2, 3}), of({3, 9}), of({1, 3})), ShapeError,
                          Message("[gru_step] b_n is one number for each of h's: (1,3) and (2,3)"));
     CHECK(tape.size() == 31);  // the leaves: nothing else was recorded
+    CHECK_THROWS_MATCHES(rnn_step({of({2, 5, 3}), 5}, of({2, 3}), of({3, 3})), IndexError,
+                         Message("[rnn_step] time 5 is outside a (2,5,3)"));
+    CHECK_THROWS_MATCHES(gru_step({of({2, 9}), 0}, of({2, 3}), of({3, 9}), of({3})), ShapeError,
+                         Message("[gru_step] a (B,T,3H), h (B,H) and U (H,3H) do not fit: (2,9), (2,3) and (3,9)"));
+    CHECK_THROWS_AS(lstm_step(of({2, 5, 12}), of({2, 3}), of({2, 3}), of({3, 12})), ShapeError);
 }

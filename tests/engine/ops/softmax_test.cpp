@@ -2,8 +2,10 @@
 #include <cmath>
 #include <limits>
 #include "engine/gradcheck.hpp"
+#include "engine/ops/activation.hpp"
 #include "engine/ops/arithmetic.hpp"
 #include "engine/ops/linear.hpp"
+#include "engine/ops/movement.hpp"
 #include "engine/ops/reduce.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/close.hpp"
@@ -83,6 +85,17 @@ std::vector<Row> lookback::test::softmax_rows() {
              Mask({2, 1, 4}, {true, true, false, false, true, true, true, false}));
     attended("an empty row and a hole", {2, 1}, {3, 1}, {3, 2}, Mask({2, 3}, {false, false, false, true, false, true}));
     attended("one query, one key", {1, 2}, {1, 2}, {1, 2}, {});
+
+    const auto additive = [&](const char* shapes, const Shape& q, const Shape& k) {
+        rows.push_back({"additive_scores",
+                        shapes,
+                        [](const Tensors& x) -> Tensors { return {additive_scores(x[0], x[1], x[2])}; },
+                        {uniform(q, -1, 1), uniform(k, -1, 1, 2), uniform({q.back()}, -1, 1, 3)}});
+    };
+    additive("(T_q,A) with (T_k,A)", {2, 3}, {4, 3});
+    additive("(B,T_q,A) with (B,T_k,A)", {2, 2, 3}, {2, 3, 3});
+    additive("(B,N,T,A)", {2, 2, 1, 2}, {2, 2, 2, 2});
+    additive("one query, one key", {1, 1}, {1, 1});
 
     const auto entropy = [&](const char* shapes, const Shape& shape, const Indices& targets,
                              const CrossEntropy& options = {}) {
@@ -363,6 +376,45 @@ TEST_CASE("attend is matmul, masked_softmax and matmul, with their gradients") {
     CHECK_THROWS_WITH(attend(x, x, x, Mask({2}, {true, true})), contains("does not broadcast"));
 }
 
+TEST_CASE("additive_scores are sums, tanh and a product, with their gradients") {
+    for (const auto& [q_shape, k_shape] : {std::pair{Shape{2, 3, 5}, Shape{2, 4, 5}},
+                                           {{7, 33}, {9, 33}},
+                                           {{2, 1, 3, 4}, {2, 1, 1, 4}},
+                                           {{2, 0, 3}, {2, 4, 3}},
+                                           {{2, 3, 3}, {2, 0, 3}},
+                                           {{3, 0}, {2, 0}}}) {
+        CAPTURE(text(q_shape), text(k_shape));
+        Tape tape;
+        const Tensor q = tape.leaf(uniform(q_shape, -1, 1, 1)), k = tape.leaf(uniform(k_shape, -1, 1, 2)),
+                     v = tape.leaf(uniform({q_shape.back()}, -1, 1, 3));
+        const Tensor ours = additive_scores(q, k, v), theirs = matmul(tanh(unsqueeze(q, -2) + unsqueeze(k, -3)), v);
+        CHECK(close(ours.value(), theirs.value(), 0, 1e-6));
+        const Shared bar = uniform(ours.shape(), -1, 1, 4);
+        const Gradients a = tape.backward(ours, {q, k, v}, {.seed = bar}),
+                        b = tape.backward(theirs, {q, k, v}, {.seed = bar});
+        for (const Tensor& x : {q, k, v}) CHECK(close(a[x], b[x], 0, 1e-5));
+        const Tensor fixed = tape.constant(k.shared());  // an operand that needs no gradient
+        CHECK(close(tape.backward(additive_scores(q, fixed, v), {q}, {.seed = bar})[q], b[q], 0, 1e-5));
+    }
+    Tape tape;
+    const auto leaf = [&](const Shape& shape) { return tape.leaf(filled(shape, 1)); };
+    const Tensor x = leaf({3, 3});  // all operands at once: x as queries, keys and, a row of it, as v
+    const Tensor v = select(x, 0, 1);
+    CHECK(close(tape.backward(sum(additive_scores(x, x, v)), {x})[x],
+                tape.backward(sum(matmul(tanh(unsqueeze(x, 1) + unsqueeze(x, 0)), v)), {x})[x], 0, 1e-6));
+    CHECK_THROWS_WITH(additive_scores(leaf({2, 3}), leaf({2, 4}), leaf({3})),
+                      "[additive_scores] q (…,T_q,A), k (…,T_k,A) and v (A) do not fit: (2,3), (2,4) and (3)");
+    CHECK_THROWS_AS(additive_scores(leaf({3}), leaf({3}), leaf({3})), ShapeError);
+    CHECK_THROWS_AS(additive_scores(leaf({2, 3}), leaf({2, 3}), leaf({1, 3})), ShapeError);
+    CHECK_THROWS_AS(additive_scores(leaf({1, 2, 3}), leaf({2, 2, 3}), leaf({3})), ShapeError);
+    CHECK_THROWS_AS(additive_scores(leaf({1, 1, 1, 1, 2, 3}), leaf({1, 1, 1, 1, 2, 3}), leaf({3})), ShapeError);
+    // The keys' row whose score nothing flows into keeps a gradient of 0, whatever it holds.
+    const Tensor keys = tape.leaf(Array{{infinity, 1}, {1, 2}}), s = additive_scores(leaf({1, 2}), keys, leaf({2}));
+    const Array bar = tape.backward(select(reshape(s, {-1}), 0, 1), {keys})[keys];
+    CHECK(bar(0, 0) == 0);
+    CHECK(bar(0, 1) == 0);
+}
+
 TEST_CASE("A row that nothing flows into has gradient 0, whatever stands in it (C27)") {
     for (const Real bad : {not_a_number, infinity}) {
         const Array x_value{{bad, 1, 2}, {1, 2, 4}};
@@ -538,6 +590,10 @@ TEST_CASE("The logistic loss is exact far from 0 (C29)") {
     const Tensor loss = binary_cross_entropy_with_logits(x, Array{1, 0, 1, 0, 1}, Reduction::none);
     CHECK(close(loss.value(), Array{800, 800, 0, 0, Real(std::log(2.0))}));
     CHECK(close(gradient(tape, loss, x, filled({5}, 1)), Array{-1, 1, 0, 0, -0.5}));
+    const Tensor certain = tape.leaf(Array{infinity, -infinity, infinity});
+    const Tensor ends = binary_cross_entropy_with_logits(certain, Array{1, 0, 0}, Reduction::none);
+    CHECK((ends.value() == Array{0, 0, infinity}));
+    CHECK((gradient(tape, ends, certain, filled({3}, 1)) == Array{0, 0, 1}));
     const Tensor soft = tape.leaf(Array{0.5, 0.5}), logits = tape.leaf(Array{2, -1});
     const Tensor mean = binary_cross_entropy_with_logits(logits, soft);
     CHECK(close(tape.backward(mean, {soft})[soft], Array{-1, 0.5}));  // t̄ = −x / 2
