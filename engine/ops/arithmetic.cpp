@@ -52,6 +52,7 @@ Tensor sub(const Tensor& a, const Tensor& b) {
 static Array chain_with(Pullback& p, std::size_t other) {
     const Array& factor = p.x(other);
     if (factor.shape() == p.y_shape()) return chain(p.y_bar(), factor);
+    if (factor.size() == 1 && std::isfinite(*factor.data())) return p.y_bar() * *factor.data();  // 0 stays 0
     return chain(p.y_bar(), broadcast_to("mul", factor, p.y_shape()));
 }
 
