@@ -31,8 +31,8 @@ using enum Trace::Kind;
 // Herman Melville, Moby-Dick (1851), the opening; public domain.
 static const char* const passage =
     "Call me Ishmael. Some years ago, never mind how long precisely, having little or no money in my purse, and "
-    "nothing "
-    "particular to interest me on shore, I thought I would sail about a little and see the watery part of the world.";
+    "nothing particular to interest me on shore, I thought I would sail about a little and see the watery part of "
+    "the world.";
 
 static constexpr double tiny = 1e-290;  // below, doubles lose digits: what is compared or fitted stays above
 static constexpr std::size_t E = 16;
@@ -313,10 +313,13 @@ int main(int argc, char** argv) {
     lesson.option("--max-tokens", most, 2, 1'000'000, "leave out what comes after so many");
 
     return lesson.run(argc, argv, [&] {
-        if (!date.empty()) return show_date(lesson, date);
-        if (!text.empty() && !file.empty()) fail<ValueError>("tour", "--text and --file are two texts: give one");
-        if (text.empty()) text = file.empty() ? passage : read_text(file);
-        std::vector<std::string> tokens = tokenize(text, characters);
+        if (lesson.given("--date")) return show_date(lesson, date);
+        if (lesson.given("--text") && lesson.given("--file"))
+            fail<ValueError>("tour", "--text and --file are two texts: give one");
+        std::vector<std::string> tokens = tokenize(lesson.given("--text")   ? text
+                                                   : lesson.given("--file") ? read_text(file)
+                                                                            : passage,
+                                                   characters);
         const std::size_t found = tokens.size();
         if (tokens.size() > std::size_t(most)) tokens.resize(std::size_t(most));
         if (tokens.size() < 2)
@@ -383,10 +386,13 @@ int main(int argc, char** argv) {
         lesson.step("Rates, reach, and the shortest path from the loss, counted on the tape");
         show_summary(lesson, models);
         lesson.say(
-            "A recurrent path grows with every step, and the gradient on it shrinks by a factor at each. The three "
-            "recurrent paths are equally long; their factors differ, and gates bring them nearer to 1 (lesson 04). "
-            "Attention's path to a state has one length, whatever the distance. (An op is one record on the tape, a "
-            "product or a tanh; “reaches back” is as far as a thousandth of what the last word has.)");
+            "A row is a model. Its first number is what is left of the gradient for each word further back. “Reaches "
+            "back” counts the words that have at least a thousandth of what the last one has. The paths are the fewest "
+            "operations between the loss and a word.");
+        lesson.say(
+            "Without attention the first word is one operation further away for each word behind it, and at each the "
+            "gradient shrinks; gates make it shrink less (lesson 04). With attention the first word is as near as "
+            "the last.");
 
         lesson.step("The chain rule by hand: ∂L/∂h_T · J_T · … · J_{t+1}");
         const std::size_t most_norms = lesson.quick() ? 32 : 128;
@@ -419,8 +425,14 @@ int main(int argc, char** argv) {
         row("LSTM h,c", of_lstm, lstm_run.measured.state_norms);
         row("GRU", of_gru, gru_run.measured.norms);
         lesson.say(
-            "The product of the norms ‖J‖ is only a bound on the decay, never its rate: a typical direction is shrunk "
-            "more than the worst one.");
+            "Each J says how the next state moves with the one before it. Multiplied from the last word back to the "
+            "first, without a tape, they give the tape's gradient: “tape − product” is the largest difference. The "
+            "rate is how ln ‖gradient‖ changes a step back, and the last column what a step does to a gradient of "
+            "random direction. The RNN's behaves like one. With gates it dies more slowly: it soon points where the "
+            "gates let most through.");
+        lesson.say(
+            "The norm ‖J‖ is what J does to the direction that suits it best. A gradient seldom points there, so a "
+            "product of norms says how fast gradients can grow at most, not how fast they do.");
 
         lesson.step("RNN with attention: what part of ∂L/∂h_t came which way (shares sum to 1)");
         show_split(lesson, tokens, split);

@@ -255,8 +255,9 @@ static void many_units(Lesson& lesson, const Ops& op) {
     lesson.say(
         "Now h_t has eight numbers, and so has the gradient ∂L/∂h_t. The slope of a step becomes a matrix, the "
         "Jacobian J_t, whose entry (i, j) says how unit j after the step moves with unit i before it. One step "
-        "back is g ← J_t · g. If the loss sees the last of 20 states alone, then the course's formula is "
-        "complete: ∂L/∂h_t is J_{t+1} · … · J_20 · ∂L/∂h_20 (the course has rows for columns, and so the other "
+        "back is g ← J_t · g. If the loss sees the last of 20 states alone, then the formula of the course (the text "
+        "“Attention Fundamentals”, whose claims these lessons test) is complete: ∂L/∂h_t is J_{t+1} · … · J_20 · "
+        "∂L/∂h_20 (the course has rows for columns, and so the other "
         "order). How far is the tape from that product?");
     const Bars last_tape = by_tape(problem, false, op), product = by_jacobians(problem, false);
     const double last_error = largest(differences(last_tape, product));
@@ -305,12 +306,13 @@ static void path_lengths(Lesson& lesson) {
     const std::size_t T_x = 6;
     const Hops hops = count_steps(Problem(lesson.seed()), T_x);
     lesson.say(
-        "The tape also knows distances. The course counts t − 1 steps from output word t back to input word 1. "
-        "That holds where every input has its output. A translator first reads all T_x words, then writes: its "
-        "path is (T_x − 1) + t. Counted on the tape for T_x = 6, at " +
-        number(hops.a_step) + " ops a step:");
+        "The tape also knows distances. How many time steps lie between output word t and input word 1? The course "
+        "says t − 1. That holds for a tagger, which writes an output at each input. A translator first reads all T_x "
+        "words and writes then: from its output t it is (T_x − 1) + t. Here T_x = 6. A row is an output word; "
+        "“counted” is the shortest path on the tape in ops, divided by the " +
+        number(hops.a_step) + " ops of a time step, and the formula stands beside it.");
     std::vector<std::vector<std::string>> rows{
-        {"output word t", "one output an input", "t − 1", "reads, then writes", "(T_x − 1) + t"}};
+        {"output word t", "tagger, counted", "t − 1", "translator, counted", "(T_x − 1) + t"}};
     double same = 0, decoder = 0;  // largest distance from the formulas
     for (std::size_t t = 1; t <= T_x; ++t) {
         const double a = hops.same[t - 1], b = hops.from_decoder[t - 1];
@@ -322,9 +324,8 @@ static void path_lengths(Lesson& lesson) {
     lesson.say(
         "Either way the path grows with the distance, one step a word, and each step multiplies by a Jacobian. "
         "What such products do is lesson 02.");
-    lesson.check("01.path_same_length", "Path: one output an input, − (t − 1)", exact0, same, 0, 0,
-                 "counted on the tape");
-    lesson.check("01.path_translator", "Path: reads, then writes, − (T_x−1+t)", exact0, decoder, 0, 0,
+    lesson.check("01.path_same_length", "Tagger: steps counted − (t − 1)", exact0, same, 0, 0, "counted on the tape");
+    lesson.check("01.path_translator", "Translator: counted − ((T_x − 1) + t)", exact0, decoder, 0, 0,
                  "counted on the tape");
     const std::vector<double> t = measure::range(1, T_x);
     lesson.trace().paths = hops.reports;

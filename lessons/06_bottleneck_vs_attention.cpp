@@ -1,4 +1,4 @@
-// Copying through one vector fails as the text grows; with all states to look back at, it does not.
+// One vector forgets long texts; all states to look back at do not.
 #include <algorithm>
 #include <cmath>
 #include <numeric>

@@ -1,4 +1,4 @@
-// Attention is three steps, score, normalise, aggregate, and every number of it can be made by hand.
+// Score, normalise, aggregate: every number of attention made by hand.
 #include <algorithm>
 #include <cmath>
 #include "engine/gradcheck.hpp"

@@ -1,4 +1,4 @@
-// Attention makes the gradient's path short; how strong the gradient on it is, the weights decide.
+// Attention's path is short; the weights decide how strong its gradient is.
 #include <algorithm>
 #include <cmath>
 #include "engine/ops/arithmetic.hpp"

@@ -1,4 +1,4 @@
-// Dot products grow as √d and freeze the softmax; dividing by √d keeps it soft at any width.
+// Dot products grow as √d and freeze the softmax; 1/√d keeps it soft.
 #include <algorithm>
 #include <cmath>
 #include "engine/ops/arithmetic.hpp"

@@ -1,4 +1,4 @@
-// A mask hides keys, before the softmax, along the axis of keys: anything else leaks.
+// A mask hides keys before the softmax, along their axis; all else leaks.
 //
 // Padding and causality by the course's own three lines of code and by right ones; −1e9 in three precisions; what a row
 // that sees nothing does; and what a model learns from pads if nobody hides them.

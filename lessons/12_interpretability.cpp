@@ -1,4 +1,4 @@
-// An attention weight is not an influence: it leaves out the value, the context in it, and is often not unique.
+// An attention weight is not an influence: it leaves out what is weighed.
 //
 // A word with 80 % of the weight that adds nothing, other weights with the same output, what leaving a word out really
 // changes; then three trained models on real dates and words: do their weights rank letters as leaving them out does?

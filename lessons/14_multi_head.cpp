@@ -1,4 +1,4 @@
-// Heads cost nothing extra, and one head cannot bring two things back apart: its best error is 1/2.
+// Heads cost nothing extra, and one head cannot keep two reads apart.
 //
 // The same layer with 1, 2, 4 … heads: its parameters and work, a single head by another route, the error floor of one
 // weighted mean that should be two values, and whether training finds what two heads make possible.

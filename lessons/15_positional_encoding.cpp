@@ -1,4 +1,4 @@
-// Attention without positions cannot tell AB from BA; sines make "k places further" a rotation.
+// Attention cannot tell AB from BA; sines make distance a rotation.
 //
 // Order-blindness as an identity, the sinusoidal table by its laws, what a causal mask alone gives away, and how far
 // beyond its training length each kind of position carries.

@@ -1,4 +1,4 @@
-// A Transformer is attention, skips, LayerNorm, feed-forward, positions, masks and shifted targets.
+// A Transformer is more than attention: its parts, each known and tried.
 //
 // Every part by itself against its formula; the whole put together from those parts, equal to the library's; then
 // trained on reversing strings with one part missing at a time, and on spelling.

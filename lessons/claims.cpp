@@ -178,7 +178,8 @@ std::string page(const std::vector<Claim>& all, const Run& run, bool numbers) {
     std::ostringstream out;
     out << "# What the course claims, and what the lessons measured\n\n"
            "Made by `lessons/run claims` from `claims.tsv` and the traces of `lessons/run all`; not to be edited. "
-           "Each row is a claim of the course text, in our words, with a verdict, what is true as far as we know, and "
+           "Each row is a claim of the course text “Attention Fundamentals”, in our words, with a verdict, what is "
+           "true as far as we know, and "
            "the checks that bear it out: measured value, relation, theory, tolerance. A check is a line at the end of "
            "its lesson "
            "(`lessons/run 07`) and fails there if it does not hold. A relation ~ is a target: trained or timed on one "

@@ -21,6 +21,7 @@ Lesson::Lesson(std::string name, std::string title) : flags_(std::make_unique<Fl
     trace_.lesson = std::move(name);
     CLI::App& app = flags_->app;
     app.description(title);
+    app.footer("“The course” is the text “Attention Fundamentals”: lessons/README.md says more.");
     app.name(command());
     app.get_formatter()->column_width(34);
     option("--seed", seed_, 0, std::numeric_limits<std::int64_t>::max(), "of every random number");
@@ -30,7 +31,11 @@ Lesson::Lesson(std::string name, std::string title) : flags_(std::make_unique<Fl
     option("--trace", trace_file_, "write the trace to this file instead");
     option("--seeds", seeds_, 1, 100, "run so many seeds; checks show the median");
     app.add_option("--predict", predict_, "your guess, before the measurement")->type_name("NAME=NUMBER");
-    app.add_option("--answer", answer_, "check your answer to an exercise")->type_name("NAME NUMBER")->expected(2);
+    app.add_option("--answer", answer_, "check your answer to an exercise")
+        ->type_name("NAME NUMBER")
+        ->type_size(2)  // each time that it is given
+        ->expected(1, 100)
+        ->allow_extra_args(false);
     app.add_option("--break", broken_, "put a fault in, and see who notices")->type_name("SWITCH");
 }
 Lesson::~Lesson() = default;
@@ -38,11 +43,24 @@ Lesson::~Lesson() = default;
 void Lesson::option(const std::string& flag, std::string& value, const std::string& help) {
     flags_->app.add_option(flag, value, help)->type_name("TEXT")->capture_default_str();
 }
-static double finite_number(const std::string& text) {
+// NaN if it is no number, or not all of it.
+static double parsed(const std::string& text) {
     char* rest = nullptr;
     const double number = std::strtod(text.c_str(), &rest);
-    if (text.empty() || *rest != '\0' || !std::isfinite(number))
+    return text.empty() || *rest != '\0' ? std::nan("") : number;
+}
+static double finite_number(const std::string& text) {
+    if (!std::isfinite(parsed(text)))
         throw CLI::ValidationError("a number is wanted, not '" + terminal::printable(text) + "'");
+    return parsed(text);
+}
+// What a learner says: a number, or one by another, 3/4.
+static double guessed_number(const std::string& text) {
+    const std::size_t slash = text.find('/');
+    const double number =
+        slash == std::string::npos ? parsed(text) : parsed(text.substr(0, slash)) / parsed(text.substr(slash + 1));
+    if (!std::isfinite(number))
+        throw CLI::ValidationError("a number is wanted, 0.75 or 3/4, not '" + terminal::printable(text) + "'");
     return number;
 }
 void Lesson::option(const std::string& flag, double& value, const std::string& help) {
@@ -102,21 +120,30 @@ void Lesson::read_guesses() {
             throw CLI::ValidationError("--predict", "NAME=NUMBER is wanted, not '" + terminal::printable(given) + "'");
         const std::string name = given.substr(0, equals);
         named(predictions_, name, "--predict");
-        guesses_[name] = finite_number(given.substr(equals + 1));
+        guesses_[name] = guessed_number(given.substr(equals + 1));
+    }
+    for (std::size_t i = 0; i < answer_.size(); i += 2) {
+        named(exercises_, answer_[i], "--answer");
+        guessed_number(answer_[i + 1]);
     }
     if (!broken_.empty()) named(damages_, broken_, "--break");
 }
 
+// Every answer that was given: 0 if all of them are right.
 int Lesson::grade() {
-    const Exercise& e = named(exercises_, answer_[0], "--answer");
-    const double given = finite_number(answer_[1]), wanted = e.answer();
-    if (std::abs(given - wanted) <= e.tolerance) {
-        line(terminal::styled(Style::good, "Right: ") + e.question + " " + terminal::number(given));
-        return 0;
+    int code = 0;
+    for (std::size_t i = 0; i < answer_.size(); i += 2) {
+        const Exercise& e = named(exercises_, answer_[i], "--answer");
+        const double given = guessed_number(answer_[i + 1]), wanted = e.answer();
+        if (std::abs(given - wanted) <= e.tolerance) {
+            line(terminal::styled(Style::good, "Right: ") + e.question + " " + terminal::number(given));
+        } else {
+            line(terminal::styled(Style::bad, "Not yet: ") + e.question);
+            say("Hint: " + e.hint);
+            code = 1;
+        }
     }
-    line(terminal::styled(Style::bad, "Not yet: ") + e.question);
-    say("Hint: " + e.hint);
-    return 1;
+    return code;
 }
 
 // The flags by name, then what this lesson alone has.
@@ -169,14 +196,14 @@ int Lesson::run(int argc, char** argv, const std::function<void()>& body) {
     return std::all_of(trace_.checks.begin(), trace_.checks.end(), passes) ? 0 : 1;
 }
 
-static bool holds(const Trace::Check& c) {
+static bool holds(Trace::Kind kind, const Trace::Check& c) {
     using enum Trace::Kind;
     const double error = std::abs(c.measured - c.theory);
-    return c.kind == eq       ? error <= c.tolerance * std::max(1.0, std::abs(c.theory))
-           : c.kind == le     ? c.measured <= c.theory + c.tolerance
-           : c.kind == ge     ? c.measured >= c.theory - c.tolerance
-           : c.kind == exact0 ? c.measured == 0
-                              : error <= c.tolerance;
+    return kind == eq       ? error <= c.tolerance * std::max(1.0, std::abs(c.theory))
+           : kind == le     ? c.measured <= c.theory + c.tolerance
+           : kind == ge     ? c.measured >= c.theory - c.tolerance
+           : kind == exact0 ? c.measured == 0
+                            : error <= c.tolerance;
 }
 
 // The body once a seed. The first run is the one shown and traced; the others only add to its checks.
@@ -185,6 +212,7 @@ void Lesson::run_seeds(const std::function<void()>& body) {
         trace_ = begin_trace(trace_.lesson, seed());
         trace_.config["quick"] = quick_;
         if (!broken_.empty()) trace_.config["break"] = broken_;
+        rules_.clear();
         steps_ = 0;
     };
     begin();
@@ -192,6 +220,7 @@ void Lesson::run_seeds(const std::function<void()>& body) {
     if (seeds_ == 1) return;
 
     Trace first = trace_;
+    const std::vector<Rule> rules = rules_;
     std::vector<std::vector<double>> measured;
     for (const Trace::Check& c : first.checks) measured.push_back({c.measured});
     const std::int64_t first_seed = seed_;
@@ -211,13 +240,14 @@ void Lesson::run_seeds(const std::function<void()>& body) {
     }
     seed_ = first_seed;
     trace_ = std::move(first);
+    rules_ = rules;
     trace_.config["seeds"] = seeds_;
     for (std::size_t i = 0; i < measured.size(); ++i) {
         std::vector<double>& m = measured[i];
         std::sort(m.begin(), m.end());
         Trace::Check& c = trace_.checks[i];
         c.measured = (m[(m.size() - 1) / 2] + m[m.size() / 2]) / 2;
-        c.pass = holds(c) && (c.kind == Trace::Kind::target || c.pass);
+        c.pass = holds(rules[i].kind, c) && (!rules[i].gate || c.pass);
     }
 }
 
@@ -282,17 +312,22 @@ void Lesson::reveal(const std::string& name, double measured, double theory) {
     if (guess != guesses_.end()) trace_.predictions.push_back({name, guess->second, measured});
 }
 
-bool Lesson::check(const std::string& id, const std::string& claim, Trace::Kind kind, double measured, double theory,
+bool Lesson::given(const std::string& flag) const { return flags_->app.count(flag) > 0; }
+
+bool Lesson::check(const std::string& id, const std::string& claim, Rule rule, double measured, double theory,
                    double tolerance, const std::string& source) {
+    const Trace::Kind kind = rule.gate ? rule.kind : Trace::Kind::target;
     Trace::Check c{id, claim, kind, measured, theory, tolerance, false, source};
-    c.pass = holds(c);
+    c.pass = holds(rule.kind, c);
     trace_.checks.push_back(c);
+    rules_.push_back(rule);
     return c.pass;
 }
 
 // The last lines of every lesson: measured · theory · tolerance · verdict.
 void Lesson::close() {
-    static const char* const signs[] = {"=", "≤", "≥", "≈", "=", "~"};
+    static const char *const signs[] = {"=", "≤", "≥", "≈", "=", "~"}, *const target_signs[] = {"~", "≲", "≳",
+                                                                                                "~", "~", "~"};
     const std::size_t claim_width = std::min<std::size_t>(terminal::width(), 110) - 42;
     for (const Exercise& e : exercises_) {
         line();
@@ -304,14 +339,15 @@ void Lesson::close() {
     line(terminal::styled(Style::bold,
                           terminal::fit("Checks", claim_width) + measured + "        theory  tol    verdict"));
     std::string failing;
-    for (const Trace::Check& c : trace_.checks) {
+    for (std::size_t i = 0; i < trace_.checks.size(); ++i) {
+        const Trace::Check& c = trace_.checks[i];
         const bool target = c.kind == Trace::Kind::target;
         char tolerance[16];
         std::snprintf(tolerance, sizeof tolerance, c.tolerance == 0 ? "0" : "%.0e", c.tolerance);
         const Style style = c.pass ? Style::good : target ? Style::dim : Style::bad;
         line(terminal::fit(c.claim, claim_width) + terminal::fit_right(terminal::number(c.measured), 12) + " " +
-             terminal::fit(signs[int(c.kind)], 1) + terminal::fit_right(terminal::number(c.theory), 12) + "  " +
-             terminal::fit(tolerance, 6) +
+             terminal::fit((target ? target_signs : signs)[int(rules_[i].kind)], 1) +
+             terminal::fit_right(terminal::number(c.theory), 12) + "  " + terminal::fit(tolerance, 6) +
              terminal::styled(style, c.pass   ? " holds"
                                      : target ? " differs"
                                               : " FAILS"));

@@ -39,7 +39,8 @@ public:
     // To be declared before run(), so that --help shows them and what is not declared is refused:
     // a number that the learner may commit to by --predict NAME=NUMBER,
     void prediction(const std::string& name, const std::string& question);
-    // a question whose answer --answer NAME NUMBER checks: right within the tolerance, or else the hint,
+    // a question whose answer --answer NAME NUMBER checks (3/4 is a number, too): right within the tolerance, or else
+    // the hint,
     void exercise(const std::string& name, const std::string& question, std::function<double()> answer,
                   double tolerance, const std::string& hint);
     // a fault that --break SWITCH puts into the lesson's own code, to see which checks notice.
@@ -55,15 +56,22 @@ public:
     void predict(const std::string& name);  // before the measurement: the question, and the guess if there is one
     void reveal(const std::string& name, double measured, double theory);  // after it: all three side by side
     bool broken(const std::string& name) const { return broken_ == name; }
+    bool given(const std::string& flag) const;  // was this option given, be it as an empty text
 
     // A claim, by two independent routes. `kind` says what must hold of measured m and theory t: eq |m − t| ≤ tolerance
     // · max(1, |t|); le m ≤ t + tolerance; ge m ≥ t − tolerance; slope |m − t| ≤ tolerance; exact0 m = 0; a target is
     // |m − t| ≤ tolerance too, but is reported and never fails. With --seeds N, measured is the median over seeds.
-    bool check(const std::string& id, const std::string& claim, Trace::Kind kind, double measured, double theory,
+    struct Rule {
+        Trace::Kind kind;
+        bool gate;
+        Rule(Trace::Kind k, bool fails = true) : kind(k), gate(fails && k != Trace::Kind::target) {}
+    };
+    bool check(const std::string& id, const std::string& claim, Rule rule, double measured, double theory,
                double tolerance, const std::string& source = "");
 
-    // For what holds of typical draws only: such a check is a gate on the lesson's own seed, a target on another.
-    Trace::Kind typical(Trace::Kind kind) const { return seed_ == own_seed ? kind : Trace::Kind::target; }
+    // For what holds of typical draws only: such a check is a gate on the lesson's own seed, and a target on another,
+    // where what must hold of m and t is the same: an "at most" stays one. (The trace knows it as a target.)
+    Rule typical(Trace::Kind kind) const { return {kind, seed_ == own_seed}; }
 
     bool quick() const { return quick_; }
     std::uint64_t seed() const { return std::uint64_t(seed_); }
@@ -89,6 +97,7 @@ private:
 
     std::unique_ptr<Flags> flags_;
     Trace trace_;
+    std::vector<Rule> rules_;  // of its checks
     bool quick_ = false, step_ = false, muted_ = false;
     std::int64_t seed_ = own_seed, seeds_ = 1;
     int steps_ = 0;

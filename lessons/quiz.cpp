@@ -437,8 +437,9 @@ private:
 
 int main(int argc, char** argv) {
     CLI::App app(
-        "The three interview questions of the course. You answer in numbers and letters; each answer is checked\n"
-        "against a measurement made on the spot. ? passes, q leaves. Answers may come from a file, one a line.");
+        "The three interview questions of the course, “Attention Fundamentals”. You answer in numbers and\n"
+        "letters; each answer is checked against a measurement made on the spot. ? passes, q leaves. Answers may\n"
+        "come from a file, one a line.");
     app.name("lessons/run quiz");
     std::uint64_t seed = 1;
     std::size_t only = 0;

@@ -98,6 +98,17 @@ configure() {
     printf '%s\n' "$*" >"$folder/.configured"
 }
 
+# announce FOLDER JOBS TARGET…: how long the first build takes, as far as one can know it beforehand.
+announce() {
+    local folder=$1 jobs=$2 steps seconds_a_step=8; shift 2  # on average, by g++ 12 on one core of 2026
+    steps=$(ninja -C "$folder" -t commands "$@" 2>/dev/null | wc -l) || true
+    if ((steps)); then
+        say "building; the first time takes about $(((steps * seconds_a_step / jobs + 59) / 60)) minutes ($steps steps, $jobs at a time)"
+    else
+        say 'building; the first time takes some minutes'
+    fi
+}
+
 # compile FOLDER TARGET…: with as many jobs as there are cores and memory for (gib_a_job each).
 compile() {
     local folder=$1 jobs room; shift
@@ -105,6 +116,7 @@ compile() {
     jobs=$(getconf _NPROCESSORS_ONLN)
     room=$(awk -v gib="${gib_a_job:-1}" '/^MemAvailable/ { print int($2 / 1048576 / gib) }' /proc/meminfo 2>/dev/null) || room=$jobs
     if ((room < jobs)); then jobs=$((room > 1 ? room : 1)); fi
+    [[ -f $folder/liblookback.a ]] || announce "$folder" "$jobs" "$@"
     # ccache goes by the command line, where -march=native is the same on every machine: a name space for each
     # (and what it must not mind about precompiled headers)
     CCACHE_NAMESPACE=lookback-$key CCACHE_SLOPPINESS=pch_defines,time_macros cmake --build "$folder" -j "$jobs" --target "$@" >&2 9>&-

@@ -123,22 +123,34 @@ struct Scale {
     void cover(double v) {
         if (const double at = of(v); !std::isnan(at)) low = std::min(low, at), high = std::max(high, at);
     }
-    // To whole decades, or to a tenth of the range around; never a range of nothing.
-    void round() {
-        if (log) {
-            low = std::floor(low), high = std::max(std::ceil(high), low + 1);
-        } else {
-            const double step = high > low ? std::pow(10, std::floor(std::log10((high - low) / 2))) : 1;
-            low = std::floor(low / step) * step, high = std::max(std::ceil(high / step) * step, low + step);
-        }
+    // Outwards to round numbers: multiples of the least of 1, 2, 5 × 10^k (of decades, on a logarithmic axis: never
+    // part of one) with which at most so many intervals cover the range. Never a range of nothing. Returns these
+    // numbers.
+    std::vector<double> round(std::size_t most) {
+        if (high == low && !log) high = low + 1;
+        const double widest = std::max((high - low) / double(most), log ? 1.0 : 0.0);
+        double ten = std::pow(10, std::floor(std::log10(std::max(widest, std::numeric_limits<double>::min()))));
+        for (;; ten *= 10)
+            for (const double step : {ten, 2 * ten, 5 * ten}) {
+                const double slack = 1e-9;  // 0.3 is no more than 3 × 0.1
+                const double first = std::floor(low / step + slack),
+                             last = std::max(std::ceil(high / step - slack), first + 1);
+                if (last - first > double(most)) continue;
+                std::vector<double> all;
+                for (double k = first; k <= last; ++k) all.push_back(k * step);
+                low = all.front(), high = all.back();
+                if (log && all.size() == 2 && most >= 3)
+                    all.insert(all.begin() + 1, {low + std::log10(2), low + std::log10(5)});
+                return all;
+            }
     }
     std::size_t place(double at, std::size_t places) const {
         return std::size_t(std::lround((at - low) / (high - low) * double(places - 1)));
     }
     std::string label(double at) const {
-        if (log) {  // 1e-3 on a whole decade, 4.6e-3 between two
-            const double decade = std::floor(at + 1e-9), mantissa = std::pow(10, at - decade);
-            return number(mantissa, mantissa < 1.005 ? "%.0f" : "%.1f") + number(decade + 0.0, "e%+.0f");  // no "-0"
+        if (log) {  // 1e-3
+            const double decade = std::floor(at + 1e-9);
+            return number(std::pow(10, at - decade), "%.0f") + number(decade + 0.0, "e%+.0f");  // no "-0"
         }
         return number(std::abs(at) < (high - low) * 1e-9 ? 0.0 : at, "%.4g");
     }
@@ -157,7 +169,8 @@ static std::string draw(const std::vector<Curve>& curves, const Axis& x_axis, co
     }
     if (points == 0 || y.low > y.high || x.low > x.high)
         return y_axis.log ? "  (nothing above zero to draw)\n" : "  (nothing to draw)\n";
-    y.round();
+    std::vector<std::string> labels(rows);  // of each row, from above
+    for (const double v : y.round((rows - 1) / 2)) labels[rows - 1 - y.place(v, rows)] = y.label(v);
     if (x.high == x.low) x.high = x.low + 1;
 
     const std::size_t margin = 8, inside = std::min(width - margin - 1, std::max<std::size_t>(points, 24));
@@ -169,11 +182,8 @@ static std::string draw(const std::vector<Curve>& curves, const Axis& x_axis, co
             grid[rows - 1 - y.place(v, rows)][x.place(at, inside)] = curve.letter;
         }
     std::string out = "  " + y_axis.label + "\n";
-    for (std::size_t r = 0; r < rows; ++r) {
-        const double v = y.high - (y.high - y.low) * double(r) / double(rows - 1);
-        const bool labelled = r % 4 == 0 || r + 1 == rows;
-        out += fit_right(labelled ? y.label(v) : "", margin - 1) + (labelled ? "┤" : "│") + grid[r] + "\n";
-    }
+    for (std::size_t r = 0; r < rows; ++r)
+        out += fit_right(labels[r], margin - 1) + (labels[r].empty() ? "│" : "┤") + grid[r] + "\n";
     const auto end = [&](double at) { return x.log ? number(std::pow(10, at), "%.4g") : number(at, "%.6g"); };
     const std::string first = end(x.low), last = end(x.high);
     out += std::string(margin - 1, ' ') + "└" + repeat("─", inside) + "\n" + std::string(margin, ' ') + first +

@@ -31,8 +31,8 @@ std::string number(double x, const char* format);  // as printf has it: number(x
 // Columns as wide as they must be: the first to the left, the others to the right. The header is the first row.
 std::string table(const std::vector<std::vector<std::string>>& rows);
 
-// Curves over one x axis, a letter each. On a logarithmic axis zeros and denormal remains are left out. A curve without
-// x stands at 1, 2, 3 …
+// Curves over one x axis, a letter each; the y axis is labelled at round numbers. On a logarithmic axis zeros and
+// denormal remains are left out. A curve without x stands at 1, 2, 3 …
 struct Curve {
     char letter;
     std::string name;

@@ -195,7 +195,16 @@ int main(int argc, char** argv) try {
     app.add_option("--updates", updates, "how many (each task has its number)");
     app.add_option("--trace", trace_file, "where to write the learning curve, as JSON");
     app.add_option("--save", checkpoint, "where to write the trained model, as safetensors (dates, phonemes)");
-    CLI11_PARSE(app, argc, argv);
+    app.name("lessons/run train");
+    try {
+        app.parse(argc, argv);
+    } catch (const CLI::CallForHelp&) {
+        std::cout << app.help();
+        return 0;
+    } catch (const CLI::ParseError& e) {
+        std::cerr << terminal::printable(e.what()) << " (--help shows the flags)\n";
+        return 2;
+    }
 
     const bool all = what == "all";
     Trace trace = begin_trace("train", seed);

@@ -51,12 +51,20 @@ declines() {
     if [[ $code == 2 && $(wc -l <err.txt) == 1 ]]; then ok; else bad "$what (exit $code)" "$(cat err.txt)"; fi
 }
 
+# titled NUMBER: what `lessons/run list` shows, the first line of the source, is the title that out.txt begins with.
+titled() {
+    local listed
+    listed=$(sed -n '1s|^// *||p' "$source"/lessons/"$1"_*.cpp)
+    if [[ $(head -n 1 out.txt) == "$1  $listed" ]]; then ok; else bad 'the title' "$(head -n 1 out.txt)" "is listed as: $listed"; fi
+}
+
 # as_expected NUMBER: words and layout are as committed (lessons/run NN --quick >tests/lessons/expected/NN.txt renews
 # them). Numbers have the checks' own tolerances, and their last digits differ with BLAS's kernel.
 shape() { sed -E 's/-?[0-9]+(\.[0-9]+)?(e[-+][0-9]+)?/#/g; s/ +#/ #/g' "$1"; }
 as_expected() {
     local difference
     "$lesson" --quick >out.txt 2>err.txt
+    titled "$1"
     if difference=$(diff <(shape "$source/tests/lessons/expected/$1.txt") <(shape out.txt)); then ok; else bad 'the expected text' "$difference"; fi
 }
 

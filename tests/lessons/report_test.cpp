@@ -1,8 +1,10 @@
 #include "lessons/report.hpp"
 #include <filesystem>
 #include <fstream>
+#include <iostream>
 #include <random>
 #include <sstream>
+#include "lessons/lesson.hpp"
 #include "lessons/tokens.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/trace_example.hpp"
@@ -93,4 +95,37 @@ TEST_CASE("a report replaces the one before, or says why it can't") {
     fs::create_directory(folder.path / "taken.html");
     CHECK_THROWS_WITH(write_report(example_trace(), folder.path / "taken.html"), contains("can't be written"));
     CHECK(std::distance(fs::directory_iterator(folder.path), fs::directory_iterator()) == 2);
+}
+
+TEST_CASE("what holds of typical draws only is as one-sided on another seed, where a miss fails nothing") {
+    const ReportFolder folder;
+    const std::string file = (folder.path / "trace.json").string();
+    // Runs a lesson of one check, on this seed: its exit code, its check, and what it printed.
+    const auto run = [&](const char* seed, const char* seeds, Trace::Kind kind, double measured) {
+        Lesson lesson("99_none", "No lesson.");
+        const char* arguments[] = {"lesson", "--seed", seed, "--seeds", seeds, "--trace", file.c_str()};
+        std::ostringstream out;
+        std::streambuf* const screen = std::cout.rdbuf(out.rdbuf());
+        const int code = lesson.run(7, const_cast<char**>(arguments), [&] {
+            lesson.check("99.check", "a check", lesson.typical(kind), measured, 1, 0.5);
+        });
+        std::cout.rdbuf(screen);
+        return std::tuple{code, lesson.trace().checks.at(0), out.str()};
+    };
+    using enum Trace::Kind;
+    for (const char* seeds : {"1", "3"})
+        for (const auto& [kind, right, wrong, sign] :
+             {std::tuple{le, -8., 8., "≲"}, {ge, 8., -8., "≳"}, {slope, 1.4, 8., "~"}}) {
+            CAPTURE(seeds, sign);
+            CHECK(std::get<0>(run("1", seeds, kind, right)) == 0);
+            CHECK(std::get<0>(run("1", seeds, kind, wrong)) == 1);
+            const auto [code, held, shown] = run("5", seeds, kind, right);
+            CHECK(code == 0);
+            CHECK((held.pass && held.kind == target));
+            CHECK_THAT(shown, contains(sign) && contains("holds"));
+            const auto [missed_code, missed, missed_shown] = run("5", seeds, kind, wrong);
+            CHECK(missed_code == 0);
+            CHECK(!missed.pass);
+            CHECK_THAT(missed_shown, contains("differs"));
+        }
 }

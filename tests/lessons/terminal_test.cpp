@@ -1,5 +1,6 @@
 #include "lessons/terminal.hpp"
 #include <limits>
+#include <sstream>
 #include "tests/support/catch.hpp"
 
 using namespace lookback::terminal;
@@ -52,4 +53,37 @@ TEST_CASE("a chart has its labels, its letters and no line wider than asked") {
     CHECK_THAT(log_chart({{'r', "RNN", {1}}}, "t", "norm", 80, 9), contains("r"));
     const double inf = std::numeric_limits<double>::infinity();
     CHECK_THAT(log_chart({{'r', "RNN", {1, inf, std::nan("")}}}, "t", "norm", 80, 9), contains("r"));
+}
+
+namespace {
+
+// The labels of a chart's y axis, from above.
+std::vector<std::string> labels(const std::string& chart) {
+    std::vector<std::string> all;
+    std::istringstream lines(chart);
+    for (std::string line; std::getline(lines, line);)
+        if (const std::size_t axis = line.find("┤"); axis != std::string::npos)
+            all.push_back(line.substr(line.find_first_not_of(' '), axis - line.find_first_not_of(' ')));
+    return all;
+}
+
+}  // namespace
+
+TEST_CASE("a chart is labelled at round numbers") {
+    const auto linear = [](std::vector<double> y, std::size_t rows) {
+        return labels(chart({{'y', "y", std::move(y)}}, {"x"}, {"y"}, rows));
+    };
+    using Labels = std::vector<std::string>;
+    CHECK(linear({-0.87, 0.19}, 13) == Labels{"0.2", "0", "-0.2", "-0.4", "-0.6", "-0.8", "-1"});
+    CHECK(linear({0, 36}, 13) == Labels{"40", "30", "20", "10", "0"});
+    CHECK(linear({0, 1}, 11) == Labels{"1", "0.8", "0.6", "0.4", "0.2", "0"});
+    CHECK(linear({0, 0.3}, 7) == Labels{"0.3", "0.2", "0.1", "0"});
+    CHECK(linear({3, 3}, 5) == Labels{"4", "3.5", "3"});
+    const auto logarithmic = [](std::vector<double> y, std::size_t rows) {
+        return labels(log_chart({{'y', "y", std::move(y)}}, "x", "y", 80, rows));
+    };
+    CHECK(logarithmic({1e-15, 1}, 17) ==
+          Labels{"1e+0", "1e-2", "1e-4", "1e-6", "1e-8", "1e-10", "1e-12", "1e-14", "1e-16"});
+    CHECK(logarithmic({2e-4, 0.5}, 13) == Labels{"1e+0", "1e-1", "1e-2", "1e-3", "1e-4"});
+    CHECK(logarithmic({20, 70}, 13) == Labels{"1e+2", "5e+1", "2e+1", "1e+1"});
 }

@@ -32,6 +32,9 @@ grep -q '→   1953-03-15' out.txt && ok || bad 'the date of a day in March' "$(
 refuses 'a date in a script it never saw' 'is not among the' --date '注意'
 
 refuses 'nothing' 'at least two tokens' --text ' '
+refuses 'an empty text' 'at least two tokens' --text ''
+refuses 'a file without a name' 'there is no such file' --file ''
+refuses 'an empty date' 'nothing to translate' --date ''
 refuses 'one token' 'at least two tokens' --text 'Hello'
 : >empty.txt
 refuses 'an empty file' 'at least two tokens' --file empty.txt
