@@ -421,59 +421,77 @@ void scatter_add(const Array& y_bar, std::size_t axis, const Indices& ids, Array
 
 // ---- recurrent and regularise
 
-// n numbers of a row, to write expressions of: a view of memory, nothing lazy.
-static auto row(Real* x, std::size_t n) { return xt::adapt(x, n, xt::no_ownership(), std::array{n}); }
-static auto row(const Real* x, std::size_t n) { return xt::adapt(x, n, xt::no_ownership(), std::array{n}); }
+// Exponentials and tanh run over whole arrays, all else in one loop: an xtensor statement for each row and gate takes
+// as long again as its 128 numbers do.
+static void sigmoid(Array& x) { xt::noalias(x) = 1 / (1 + xt::exp(-x)); }
 
 void lstm_gates(Array& gates, const Array& c, Array& h_new, Array& c_new) {
     const std::size_t B = c.shape(0), H = c.shape(1);
+    for (std::size_t b = 0; b < B; ++b) std::copy_n(gates.data() + (4 * b + 2) * H, H, c_new.data() + b * H);
+    xt::noalias(c_new) = xt::tanh(c_new);
+    sigmoid(gates);  // that of g is not used
     for (std::size_t b = 0; b < B; ++b) {
-        Real* a = gates.data() + b * 4 * H;
-        auto input_and_forget = row(a, 2 * H), i = row(a, H), f = row(a + H, H), g = row(a + 2 * H, H),
-             o = row(a + 3 * H, H);
-        auto c_row = row(c.data() + b * H, H);
-        auto c_new_row = row(c_new.data() + b * H, H), h_new_row = row(h_new.data() + b * H, H);
-        xt::noalias(input_and_forget) = 1 / (1 + xt::exp(-input_and_forget));
-        xt::noalias(g) = xt::tanh(g);
-        xt::noalias(o) = 1 / (1 + xt::exp(-o));
-        xt::noalias(c_new_row) = f * c_row + i * g;
-        xt::noalias(h_new_row) = o * xt::tanh(c_new_row);
+        Real* __restrict i = gates.data() + b * 4 * H, *f = i + H, *g = f + H;
+        const Real* __restrict c_old = c.data() + b * H;
+        Real* __restrict c_row = c_new.data() + b * H;
+        for (std::size_t k = 0; k < H; ++k) {
+            g[k] = c_row[k];
+            c_row[k] = f[k] * c_old[k] + i[k] * g[k];
+        }
+    }
+    xt::noalias(h_new) = xt::tanh(c_new);
+    for (std::size_t b = 0; b < B; ++b) {
+        const Real* __restrict o = gates.data() + (4 * b + 3) * H;
+        Real* __restrict h = h_new.data() + b * H;
+        for (std::size_t k = 0; k < H; ++k) h[k] *= o[k];
     }
 }
 
 void lstm_gates_pullback(const Array& gates, const Array& c, const Array& c_new, const Array& h_bar, Array& c_bar,
                          Array& s_bar) {
     const std::size_t B = c.shape(0), H = c.shape(1);
-    Array tanh_c(Shape{H});
+    const Array tanh_c = xt::tanh(c_new);
     for (std::size_t b = 0; b < B; ++b) {
-        const Real* a = gates.data() + b * 4 * H;
-        Real* s = s_bar.data() + b * 4 * H;
-        auto i = row(a, H), f = row(a + H, H), g = row(a + 2 * H, H), o = row(a + 3 * H, H);
-        auto i_bar = row(s, H), f_bar = row(s + H, H), g_bar = row(s + 2 * H, H), o_bar = row(s + 3 * H, H);
-        auto c_old = row(c.data() + b * H, H), c_row = row(c_new.data() + b * H, H), h = row(h_bar.data() + b * H, H);
-        auto d = row(c_bar.data() + b * H, H);
-        xt::noalias(tanh_c) = xt::tanh(c_row);
-        xt::noalias(o_bar) = h * tanh_c * o * (1 - o);  // h' = o ⊙ tanh(c')
-        xt::noalias(d) = d + h * o * (1 - tanh_c * tanh_c);
-        xt::noalias(i_bar) = d * g * i * (1 - i);  // c' = f ⊙ c + i ⊙ g
-        xt::noalias(f_bar) = d * c_old * f * (1 - f);
-        xt::noalias(g_bar) = d * i * (1 - g * g);
-        xt::noalias(d) = d * f;
+        const Real* __restrict i = gates.data() + b * 4 * H, *f = i + H, *g = f + H, *o = g + H;
+        const Real* __restrict c_old = c.data() + b * H, * __restrict t = tanh_c.data() + b * H, * __restrict h = h_bar.data() + b * H;
+        Real* __restrict d = c_bar.data() + b * H, * __restrict s = s_bar.data() + b * 4 * H;
+        for (std::size_t k = 0; k < H; ++k) {
+            s[3 * H + k] = h[k] * t[k] * o[k] * (1 - o[k]);  // h' = o ⊙ tanh(c')
+            const Real cell = d[k] + h[k] * o[k] * (1 - t[k] * t[k]);
+            s[k] = cell * g[k] * i[k] * (1 - i[k]);  // c' = f ⊙ c + i ⊙ g
+            s[H + k] = cell * c_old[k] * f[k] * (1 - f[k]);
+            s[2 * H + k] = cell * i[k] * (1 - g[k] * g[k]);
+            d[k] = cell * f[k];
+        }
     }
 }
 
 void gru_gates(Array& gates, const Array& product, const Array& b_n, const Array& h, Array& q, Array& h_new) {
     const std::size_t B = h.shape(0), H = h.shape(1);
     for (std::size_t b = 0; b < B; ++b) {
-        Real* a = gates.data() + b * 3 * H;
-        const Real* m = product.data() + b * 3 * H;
-        auto reset_and_update = row(a, 2 * H), r = row(a, H), z = row(a + H, H), n = row(a + 2 * H, H);
-        auto q_row = row(q.data() + b * H, H), h_new_row = row(h_new.data() + b * H, H);
-        auto h_row = row(h.data() + b * H, H);
-        xt::noalias(reset_and_update) = 1 / (1 + xt::exp(-(reset_and_update + row(m, 2 * H))));
-        xt::noalias(q_row) = row(m + 2 * H, H) + b_n;
-        xt::noalias(n) = xt::tanh(n + r * q_row);
-        xt::noalias(h_new_row) = (1 - z) * n + z * h_row;  // z = 1 gives h, bit for bit
+        Real* __restrict a = gates.data() + b * 3 * H;
+        const Real* __restrict m = product.data() + b * 3 * H, * __restrict bias = b_n.data();
+        Real* __restrict q_row = q.data() + b * H, * __restrict n = h_new.data() + b * H;
+        for (std::size_t k = 0; k < 2 * H; ++k) a[k] += m[k];
+        for (std::size_t k = 0; k < H; ++k) {
+            q_row[k] = m[2 * H + k] + bias[k];
+            n[k] = a[2 * H + k];
+        }
+    }
+    sigmoid(gates);  // that of n is not used
+    for (std::size_t b = 0; b < B; ++b) {
+        const Real* __restrict r = gates.data() + b * 3 * H, * __restrict q_row = q.data() + b * H;
+        Real* __restrict n = h_new.data() + b * H;
+        for (std::size_t k = 0; k < H; ++k) n[k] += r[k] * q_row[k];
+    }
+    xt::noalias(h_new) = xt::tanh(h_new);
+    for (std::size_t b = 0; b < B; ++b) {
+        Real* __restrict z = gates.data() + (3 * b + 1) * H, *n = z + H, * __restrict h_row = h_new.data() + b * H;
+        const Real* __restrict h_old = h.data() + b * H;
+        for (std::size_t k = 0; k < H; ++k) {
+            n[k] = h_row[k];
+            h_row[k] = (1 - z[k]) * n[k] + z[k] * h_old[k];  // z = 1 gives h, bit for bit
+        }
     }
 }
 
@@ -481,19 +499,18 @@ void gru_gates_pullback(const Array& gates, const Array& q, const Array& h, Arra
                         Array& product_bar, Array& q_bar) {
     const std::size_t B = h.shape(0), H = h.shape(1);
     for (std::size_t b = 0; b < B; ++b) {
-        const Real* a = gates.data() + b * 3 * H;
-        Real *s = a_bar.data() + b * 3 * H, *m = product_bar.data() + b * 3 * H;
-        auto r = row(a, H), z = row(a + H, H), n = row(a + 2 * H, H);
-        auto r_bar = row(s, H), z_bar = row(s + H, H), n_bar = row(s + 2 * H, H);
-        auto q_row = row(q.data() + b * H, H), h_row = row(h.data() + b * H, H);
-        auto g = row(h_bar.data() + b * H, H), q_bar_row = row(q_bar.data() + b * H, H);
-        xt::noalias(n_bar) = g * (1 - z) * (1 - n * n);  // h' = (1 − z) ⊙ n + z ⊙ h
-        xt::noalias(z_bar) = g * (h_row - n) * z * (1 - z);
-        xt::noalias(g) = g * z;
-        xt::noalias(r_bar) = n_bar * q_row * r * (1 - r);  // n = tanh(a_n + r ⊙ q)
-        xt::noalias(q_bar_row) = n_bar * r;
-        std::copy_n(s, 2 * H, m);
-        std::copy_n(q_bar.data() + b * H, H, m + 2 * H);
+        const Real* __restrict r = gates.data() + b * 3 * H, *z = r + H, *n = z + H;
+        const Real* __restrict q_row = q.data() + b * H, * __restrict h_row = h.data() + b * H;
+        Real* __restrict s = a_bar.data() + b * 3 * H, * __restrict m = product_bar.data() + b * 3 * H;
+        Real* __restrict g = h_bar.data() + b * H, * __restrict q_bar_row = q_bar.data() + b * H;
+        for (std::size_t k = 0; k < H; ++k) {
+            const Real n_bar = g[k] * (1 - z[k]) * (1 - n[k] * n[k]);  // h' = (1 − z) ⊙ n + z ⊙ h
+            m[k] = s[k] = n_bar * q_row[k] * r[k] * (1 - r[k]);        // n = tanh(a_n + r ⊙ q)
+            m[H + k] = s[H + k] = g[k] * (h_row[k] - n[k]) * z[k] * (1 - z[k]);
+            s[2 * H + k] = n_bar;
+            m[2 * H + k] = q_bar_row[k] = n_bar * r[k];
+            g[k] *= z[k];
+        }
     }
 }
 
