@@ -17,16 +17,18 @@ Suite::Suite(const std::string& number, const std::string& title, const std::str
             {"tasks", Json::array()},
             {"cases", Json::array()}},
       public_(1) {
-    if (hidden_seed) hidden_.emplace(*hidden_seed);
+    if (hidden_seed) hidden_.emplace(*hidden_seed), json_["seed"] = *hidden_seed;
 }
 
-void Suite::task(const std::string& number, const std::string& title, int points, const std::string& hint) {
-    json_["tasks"].push_back({{"number", number}, {"title", title}, {"points", points}, {"hint", hint}});
+void Suite::task(const std::string& number, const std::string& title, int points, const std::string& hint,
+                 const std::vector<std::string>& names) {
+    json_["tasks"].push_back(
+        {{"number", number}, {"title", title}, {"points", points}, {"hint", hint}, {"arguments", names}});
 }
 
 void Suite::add(const std::string& name, Json arguments, Json expected, double tolerance) {
     json_["cases"].push_back({{"task", json_["tasks"].back()["number"]},
-                              {"name", name},
+                              {"name", drawn_ ? name + " " + std::to_string(drawn_) : name},
                               {"hidden", hiding_},
                               {"input", std::move(arguments)},
                               {"expected", std::move(expected)},
@@ -38,12 +40,13 @@ void Suite::mistake(Json answer, const std::string& hint) {
     json_["cases"].back()["mistakes"].push_back({{"answer", std::move(answer)}, {"hint", hint}});
 }
 
+void Suite::note(const std::string& hint) { json_["cases"].back()["note"] = hint; }
+
 void Suite::draw(int times, const std::function<void(Generator&)>& add_one) {
-    for (int i = 0; i < times; ++i) add_one(public_);
-    if (!hidden_) return;
+    for (drawn_ = 1; drawn_ <= times; ++drawn_) add_one(public_);
     hiding_ = true;
-    for (int i = 0; i < times; ++i) add_one(*hidden_);
-    hiding_ = false;
+    for (drawn_ = 1; hidden_ && drawn_ <= times; ++drawn_) add_one(*hidden_);
+    hiding_ = false, drawn_ = 0;
 }
 
 }  // namespace lookback

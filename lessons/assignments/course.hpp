@@ -28,12 +28,17 @@ public:
     Suite(const std::string& number, const std::string& title, const std::string& file,
           std::optional<std::uint64_t> hidden_seed);
 
-    void task(const std::string& number, const std::string& title, int points, const std::string& hint);
+    // Names: of the function's arguments.
+    void task(const std::string& number, const std::string& title, int points, const std::string& hint,
+              const std::vector<std::string>& names);
     // A case of the last task: the arguments of its function, and what it should return.
     void add(const std::string& name, Json arguments, Json expected, double tolerance = 1e-9);
     // What a well-known mistake would answer to the last case; a student who answers so is told.
     void mistake(Json answer, const std::string& hint);
-    // Adds a case drawn at random, `times` times in public and as often again, of other draws, hidden.
+    // What the hint of the task does not say and the last case needs.
+    void note(const std::string& hint);
+    // Adds a case drawn at random, `times` times in public and as often again, of other draws, hidden. Their
+    // names are numbered.
     void draw(int times, const std::function<void(Generator&)>& add_one);
 
     const Json& json() const { return json_; }
@@ -43,6 +48,7 @@ private:
     Generator public_;
     std::optional<Generator> hidden_;
     bool hiding_ = false;
+    int drawn_ = 0;  // the number of a case that is drawn
 };
 
 // Every assignment: its public cases, and with a seed hidden ones as well.

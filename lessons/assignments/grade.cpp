@@ -4,6 +4,7 @@
 //
 // --work is an empty folder to compile and run in. Exit codes: 0 every point, 1 not yet, 2 the grader can't be used so.
 #include <chrono>
+#include <cstdio>
 #include <cstdlib>
 #include <fstream>
 #include <iostream>
@@ -110,7 +111,88 @@ bool build(const Sandbox& sandbox, const Flags& flags, const std::string& name, 
     text.precision(2);
     text << compiled.cpu_seconds << " s, " << int(compiled.mebibytes) << " MiB";
     if (!compiled.printed.empty()) text << ", with warnings:\n" << trimmed(compiled.printed, name);
-    report.compiled(true, text.str());
+    std::string words = text.str();
+    while (words.ends_with('\n')) words.pop_back();
+    report.compiled(true, words);
+    return true;
+}
+
+std::string written(double x) {
+    char text[40];
+    std::snprintf(text, sizeof text, "%.6g", x);
+    return text;
+}
+
+// An input as a student would write it, [[1, 2], [3, 4]]. Counts its numbers.
+std::string written(const Json& value, std::size_t& count) {
+    std::string text;
+    const auto append = [&](const std::string& item) { text += (text.empty() ? "" : ", ") + item; };
+    if (value.is_object() && value.contains("shape")) {
+        const std::size_t rows = value["shape"][0], columns = value["shape"].back();
+        for (std::size_t i = 0; i < rows; ++i) {
+            std::string row;
+            for (std::size_t j = 0; j < columns; ++j)
+                row += (j ? ", " : "") + written(value["data"][i * columns + j].get<double>());
+            append("[" + row + "]");
+        }
+        count += rows * columns;
+    } else if (value.is_array()) {
+        for (const Json& item : value) append(written(item, count));
+        return "{" + text + "}";
+    } else {
+        ++count;
+        return value.is_number_float() ? written(value.get<double>()) : value.dump();
+    }
+    return "[" + text + "]";
+}
+
+// What can be computed again with a pencil is shown.
+std::string small_input(const Json& task, const Json& test) {
+    std::string text;
+    std::size_t count = 0;
+    const Json &names = task.at("arguments"), &input = test.at("input");
+    for (std::size_t i = 0; i < input.size() && i < names.size(); ++i)
+        text += (i ? ", " : "") + names[i].get<std::string>() + " = " + written(input[i], count);
+    return count <= 12 ? "Input: " + text + "\n" : "";
+}
+
+// The standard library's assertion is about a line of its own; this is about the student's. Its line is taken out.
+std::string failed_assertion(std::string& printed) {
+    for (std::size_t at = 0; at < printed.size();) {
+        const std::size_t end = std::min(printed.find('\n', at), printed.size() - 1) + 1;
+        const std::string line = printed.substr(at, end - at);
+        const auto says = [&](const char* words) { return line.find(words) != std::string::npos; };
+        if (says("stl_vector.h") && says("Assertion")) {
+            printed.erase(at, end - at);
+            if (says("__n < this->size()"))
+                return "it used v[i] of a std::vector with i >= v.size() (is an unsigned index counted below 0?)";
+            return "it used a std::vector wrongly (front() or back() of an empty one?)";
+        }
+        at = end;
+    }
+    return "";
+}
+
+bool has_parts(const Json& expected) { return expected.is_object() && !expected.contains("shape"); }
+
+// Of several answers, those that are right: "dh, dW are right; ".
+std::string right_parts(const Json& answer, const Json& expected, double tolerance) {
+    std::string names;
+    std::size_t count = 0;
+    if (has_parts(expected) && answer.is_object())
+        for (const auto& [name, value] : expected.items())
+            if (answer.contains(name) && !compare(answer[name], value, tolerance))
+                names += (count++ ? ", " : "") + name;
+    return count ? names + (count > 1 ? " are" : " is") + " right; " : "";
+}
+
+// Is it this mistake that made the answer wrong? Of several answers some may be right all the same.
+bool explains(const Json& mistake, const Json& answer, const Json& expected, double tolerance) {
+    if (!has_parts(expected) || !answer.is_object()) return !compare(answer, mistake, tolerance);
+    for (const auto& [name, value] : expected.items())
+        if (!answer.contains(name) ||
+            (compare(answer[name], value, tolerance) && compare(answer[name], mistake.at(name), tolerance)))
+            return false;
     return true;
 }
 
@@ -126,15 +208,20 @@ Verdict run_case(const Sandbox& sandbox, const Json& task, const Json& test) {
     std::string text;
     if (outcome.strays) text += "(it left " + std::to_string(outcome.strays) + " processes behind; they were ended)\n";
     // What a program prints or throws could be its hidden input.
-    if (!outcome.printed.empty() && !hidden) {
-        std::string printed = outcome.printed.substr(0, 1000);
-        if (printed.size() < outcome.printed.size()) printed += "…";
+    std::string all = outcome.printed;
+    const std::string assertion = outcome.end == Outcome::End::signal ? failed_assertion(all) : "";
+    while (all.ends_with('\n')) all.pop_back();
+    if (!all.empty() && !hidden) {
+        std::string printed = all.substr(0, 1000);
+        if (printed.size() < all.size()) printed += "…";
         text += "It printed: " + printable(printed) + "\n";
     }
-    const std::string hint = "Hint: " + task.at("hint").get<std::string>() + "\n";
+    if (!hidden) text += small_input(task, test);
+    std::string hint = "Hint: " + task.at("hint").get<std::string>() + "\n";
+    if (test.contains("note")) hint += "This case: " + test.at("note").get<std::string>() + "\n";
     if (outcome.end != Outcome::End::exited || outcome.answer.empty()) {
         const bool slow = outcome.end == Outcome::End::cpu || outcome.end == Outcome::End::wall;
-        return {why(outcome, case_limits) + "\n" + text, slow};
+        return {(assertion.empty() ? why(outcome, case_limits) : assertion) + "\n" + text, slow};
     }
     const Json reply = Json::parse(outcome.answer, nullptr, false);
     if (!reply.is_object()) return {"what came back is no answer\n" + text};
@@ -153,10 +240,11 @@ Verdict run_case(const Sandbox& sandbox, const Json& task, const Json& test) {
     const auto difference = compare(answer, test.at("expected"), tolerance);
     if (!difference) return {};
     const bool named = !difference->place.empty() && difference->place[0] != '[' && difference->place[0] != '(';
-    std::string first = (named ? "" : "the answer") + difference->place + " " + difference->what;
+    std::string first = right_parts(answer, test.at("expected"), tolerance) + (named ? "" : "the answer") +
+                        difference->place + " " + difference->what;
     if (!hidden && !difference->numbers.empty()) first += ": " + difference->numbers;
     for (const Json& mistake : test.at("mistakes"))
-        if (!compare(answer, mistake.at("answer"), tolerance))
+        if (explains(mistake.at("answer"), answer, test.at("expected"), tolerance))
             return {first + "\n" + text + "Hint: " + mistake.at("hint").get<std::string>() + "\n"};
     return {first + "\n" + text + hint};
 }
@@ -188,6 +276,7 @@ int grade(const Flags& flags) {
 
     if (build(sandbox, flags, name, report)) {
         bool hidden = false;
+        std::size_t right = 0, count = 0;
         for (const Json& task : tasks) {
             bool slow = false;
             for (const Json& test : suite.at("cases")) {
@@ -200,9 +289,13 @@ int grade(const Flags& flags) {
                            verdict.wrong);
                 slow |= verdict.slow;
                 hidden |= secret;
+                right += verdict.wrong.empty(), ++count;
             }
         }
-        if (!hidden)
+        if (hidden)  // the seed is for the instructor, at the terminal: students read the results
+            report.remark("Public and hidden cases", " (seed " + suite.at("seed").dump() + ")",
+                          ": " + std::to_string(right) + " of " + std::to_string(count) + " right.");
+        else
             report.remark("Public cases only; more cases of the same kind, of other numbers and sizes, are hidden.");
     }
     report.close(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());

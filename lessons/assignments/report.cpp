@@ -1,5 +1,4 @@
 #include "report.hpp"
-#include <algorithm>
 #include <cstdio>
 #include <fstream>
 #include <iostream>
@@ -67,15 +66,15 @@ void Report::add(const std::string& task, const std::string& name, const std::st
             ++row.right;
         else if (row.wrong.empty())
             row.wrong = "case \"" + name + "\": " + wrong;
-        else if (std::find(row.also.begin(), row.also.end(), name) == row.also.end())
+        else
             row.also.push_back(name);
         if (row.graded == row.cases) print(row);
     }
     save();
 }
 
-void Report::remark(const std::string& text) {
-    remarks_ += text + "\n";
+void Report::remark(const std::string& text, const std::string& aside, const std::string& more) {
+    remarks_ += text + more + "\n", spoken_ += text + aside + more + "\n";
     save();
 }
 
@@ -108,7 +107,7 @@ void Report::close(double seconds) {
     int score = 0, most = 0;
     for (const Row& row : rows_) score += row.right == row.cases ? row.points : 0, most += row.points;
     std::printf("  %-54s %3d / %d\n\n", "total", score, most);
-    if (!remarks_.empty()) std::printf("%s", indented(remarks_, "  ").c_str());
+    if (!spoken_.empty()) std::printf("%s", indented(spoken_, "  ").c_str());
     std::printf("  Written to %s\n", file_.c_str());
 }
 

@@ -17,8 +17,9 @@ public:
     void compiled(bool works, const std::string& text);
     // A case of a task: empty if it is right, else why not. Ends the task at its last case.
     void add(const std::string& task, const std::string& name, const std::string& wrong);
-    void remark(const std::string& text);  // for the whole submission
-    void close(double seconds);            // the total, and the file's name, on the terminal
+    // For the whole submission: text, aside, more; the aside is not in the file, which students see.
+    void remark(const std::string& text, const std::string& aside = "", const std::string& more = "");
+    void close(double seconds);  // the total, and the file's name, on the terminal
 
     bool full() const;
 
@@ -39,7 +40,7 @@ private:
     std::vector<Row> rows_;
     std::filesystem::path file_;
     bool compiled_ = false;
-    std::string compiler_, remarks_;
+    std::string compiler_, remarks_, spoken_;  // remarks in the file, and on the terminal
     double seconds_ = 0;
 };
 

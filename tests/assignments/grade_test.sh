@@ -54,6 +54,9 @@ scores() {
     else ok; fi
 }
 
+# says WHAT WORDS: what the last output holds.
+says() { if grep -qF -- "$2" out.txt; then ok; else bad "$1: does not say '$2'" "$(cat out.txt)"; fi; }
+
 # replaced TASK OLD NEW: the reference with a bug.
 replaced() {
     local old=$2 new=$3
@@ -63,6 +66,8 @@ replaced() {
 
 # ---- Right, and empty ----
 scores 'the reference' right.cpp 100 'total'
+says 'hidden cases ran' "hidden cases (seed 7): "
+if grep -q 'seed' results.json; then bad 'students read the seed' "$(cat results.json)"; else ok; fi
 scores 'the stub' stub.cpp 0 'total'
 for task in 2.1 2.2 2.3 2.4 2.5 2.6 2.7; do
     if grep -q "task $task is not done" out.txt; then ok; else bad "the stub: $task is not named" "$(cat out.txt)"; fi
@@ -74,9 +79,30 @@ replaced 2.2 'step(x_t, h.back())' 'step(x_t, h0)';         scores 'bug in 2.2' 
 replaced 2.3 'g.dh[t] += da * transpose(U)' 'g.dh[t] += da * U'
 scores 'bug in 2.3' submission.cpp 70 'U stands where its transpose belongs'
 replaced 2.4 'double(dh.size() - 1 - t)' 'double(t)';       scores 'bug in 2.4' submission.cpp 85 'the slope has the wrong sign'
-replaced 2.5 'rho < 1, norm < 1' 'rho < 1, rho < 1';        scores 'bug in 2.5' submission.cpp 85 'the radius of U promises nothing'
+replaced 2.5 'rho < 1, norm < 1' 'rho < 1, rho < 1';        scores 'bug in 2.5' submission.cpp 85 'alone promises nothing for the tanh RNN'
 replaced 2.6 'if (c.norm > most)' '';                       scores 'bug in 2.6' submission.cpp 90 'were made longer'
-replaced 2.7 't % window != 0' '(t + 1) % window != 0';     scores 'bug in 2.7' submission.cpp 90 'the cuts are one step off'
+replaced 2.7 't % window != 0' '(t + 1) % window != 0';     scores 'bug in 2.7' submission.cpp 90 'the cuts are one step early'
+
+# Those that are easily taken for one another, or show only in part of an answer.
+replaced 2.3 'g.dU += transpose(h[t]) * da' 'g.dU = transpose(h[t]) * da'
+scores 'dU = in 2.3' submission.cpp 70 'dh, dW, db are right; dU(0,0) is wrong'
+says 'dU = in 2.3' 'only one step is left'
+replaced 2.3 '1 - h[t + 1].data()[k] * h[t + 1].data()[k]' '1 - h[t].data()[k] * h[t].data()[k]'
+scores 'an old slope in 2.3' submission.cpp 70 'not 1 − h[t]²'
+says 'an old slope in 2.3' 'Input: x = {[['
+replaced 2.4 'if (largest == 0) return 0;' 'largest = 1;'
+scores 'underflow in 2.4' submission.cpp 85 'divide by the largest |element| first'
+replaced 2.4 'if (d.norms[t] > 0)' '';                      scores 'zeros in 2.4' submission.cpp 85 'left out of the line'
+replaced 2.5 'norm = std::sqrt(radius(transpose(U) * U))' 'norm = length({U})'
+scores 'Frobenius in 2.5' submission.cpp 85 'that is the Frobenius norm'
+replaced 2.5 'if (s == 0) return 0;' 'if (s == 0) return NAN;'
+scores 'a power that is 0 in 2.5' submission.cpp 85 'Where a power of U is 0'
+replaced 2.6 'g = most / c.norm * g' 'for (double& x : g.data()) x = std::max(-most, std::min(most, x))'
+scores 'each element in 2.6' submission.cpp 90 'each element was clipped by itself'
+replaced 2.6 'g = most / c.norm * g' 'g = std::min(1.0, most / length({g})) * g'
+scores 'each matrix in 2.6' submission.cpp 90 'each matrix was clipped by itself'
+replaced 2.7 't % window != 0' '(t - 1) % window != 0';     scores 'a step late in 2.7' submission.cpp 90 'the cuts are one step late'
+replaced 2.7 'transpose(jacobian[t])' 'jacobian[t]';        scores 'no transpose in 2.7' submission.cpp 90 'the transpose is missing'
 
 # ---- Hostile and unlucky; several to a submission, as none touches another's task ----
 # with TASK CODE…: the reference, in which these tasks' functions begin with that code.
@@ -88,7 +114,6 @@ with() {
         shift 2
     done
 }
-says() { if grep -qF -- "$2" out.txt; then ok; else bad "$1: does not say '$2'" "$(cat out.txt)"; fi; }
 
 sed -i '1i #include <signal.h>\n#include <unistd.h>\n#include <cstdio>\n#include <cstdlib>\n#include <fstream>' right.cpp
 
@@ -179,6 +204,38 @@ near(case("2.4", "0.9 times a rotation: slope ln 0.9")["slope"], math.log(.9))  
 near(case("2.6", "(3) and (4), limit 1")["gradients"][0]["data"][0], .6)  # O33
 PYTHON
 then ok; else bad 'results.json or the oracles'; fi
+
+if README=$assignment/README.md python3 - <<'PYTHON'
+import json, os
+README = open(os.environ["README"], encoding="utf-8").read()
+cases = json.load(open("cases.json"))
+names = [(c["task"], c["hidden"], c["name"]) for c in cases["cases"]]
+assert len(names) == len(set(names))
+for t in cases["tasks"]:
+    assert f'**{t["number"]} {t["title"]} ({t["points"]} points).**' in README, t
+PYTHON
+then ok; else bad 'names of cases, or titles that differ from the README'; fi
+
+# ---- An index below 0 ----
+with 2.2 'for (std::size_t t = x.size() - 1;; --t) step(x[t], h0);'
+scores 'an index below 0' submission.cpp 90 'is an unsigned index counted below 0?'
+if grep -q 'stl_vector' out.txt; then bad 'an assertion is shown raw' "$(cat out.txt)"; else ok; fi
+with 2.2 'std::puts("here\n\n"); return {};'
+scores 'printing' submission.cpp 90 'It printed: here'
+if grep -A1 'It printed' out.txt | grep -q '^ *$'; then bad 'a blank line after what was printed' "$(cat out.txt)"; else ok; fi
+
+# ---- Flags are looked at before anything is built ----
+flags() {
+    local what=$1 code=$2 words=$3 got=0; shift 3
+    LOOKBACK_BUILD_DIR=$top/none "$here/run" "$@" >out.txt 2>&1 || got=$?
+    if [[ $got == "$code" && ! -e $top/none ]] && grep -qF -- "$words" out.txt; then ok; else bad "$what (exit $got)" "$(cat out.txt)"; fi
+}
+flags 'grade 2 --help' 0 'Exit codes' grade 2 --help
+flags 'handout 2 --help' 0 'Exit codes' handout 2 --help
+flags 'grade 2 --nonsense' 2 'unknown flag --nonsense' grade 2 --nonsense
+flags 'handout 2 --nonsense' 2 'unknown flag --nonsense' handout 2 --nonsense
+mkdir full && touch full/file
+flags 'a folder that is not empty' 2 'not empty' handout 2 full
 
 # ---- The hand-out: the stub, and no line of a solution ----
 "$here/make_handout" "$course" "$assignment" handout

@@ -30,14 +30,15 @@ struct Decay {
 };
 Decay decay(const std::vector<Matrix>& dh);
 
-// 2.5   Of a recurrent matrix U: its two sizes, and what each one promises.
+// 2.5   Of a recurrent matrix U: its two sizes, and what each one says of gradients far back.
 struct Spectrum {
     double norm;    // the spectral norm ‖U‖: the most that U stretches any vector
     double radius;  // the spectral radius ρ(U): the largest |eigenvalue|
-    // h_{t+1} = h_t U + x_t W: does ∂h_T/∂h_t vanish as T − t grows, for sure?
+    // h_{t+1} = h_t U + x_t W: does ∂h_T/∂h_t vanish as T − t grows?
     bool linear_vanishes;
-    // h_{t+1} = tanh(h_t U + x_t W + b): does it vanish for sure, whatever x and b are?
-    bool tanh_vanishes;
+    // h_{t+1} = tanh(h_t U + x_t W + b): ‖∂h_{t+1}/∂h_t‖ ≤ ‖U‖, whatever x and b are. Is that bound enough to know that
+    // ∂h_T/∂h_t vanishes? (Sufficient, not necessary: U = [[0, 3], [0, 0]] vanishes after two steps, and its norm is 3.)
+    bool norm_promises;
 };
 Spectrum spectrum(const Matrix& U);
 
@@ -48,8 +49,8 @@ struct Clipped {
 };
 Clipped clip(const std::vector<Matrix>& gradients, double most);
 
-// 2.7   ∂L/∂h_t when the state is detached after every `window` steps: before the step from h_t is taken, for each
-// t > 0 that is a multiple of window. direct: T + 1 rows (1,H), as in 2.3.
+// 2.7   ∂L/∂h_t when nothing crosses from one window of `window` steps to the one before: the step from h_t begins with
+// h_t as a bare value, for each t > 0 that is a multiple of window. window ≥ 1.   direct: T + 1 rows (1,H), as in 2.3
 // jacobian: T matrices (H,H), jacobian[t](i,j) = ∂h_{t+1,j} / ∂h_{t,i} → T + 1 rows (1,H)
 std::vector<Matrix> truncated(const std::vector<Matrix>& jacobian, const std::vector<Matrix>& direct,
                               std::size_t window);

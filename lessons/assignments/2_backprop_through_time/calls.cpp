@@ -12,7 +12,7 @@ static Json encode(const Spectrum& s) {
     return {{"norm", encode(s.norm)},
             {"radius", encode(s.radius)},
             {"linear_vanishes", s.linear_vanishes},
-            {"tanh_vanishes", s.tanh_vanishes}};
+            {"norm_promises", s.norm_promises}};
 }
 static Json encode(const Clipped& c) { return {{"gradients", encode(c.gradients)}, {"norm", encode(c.norm)}}; }
 
