@@ -37,7 +37,7 @@ struct Spectrum {
     // h_{t+1} = h_t U + x_t W: does ∂h_T/∂h_t vanish as T − t grows?
     bool linear_vanishes;
     // h_{t+1} = tanh(h_t U + x_t W + b): ‖∂h_{t+1}/∂h_t‖ ≤ ‖U‖, whatever x and b are. Is that bound enough to know that
-    // ∂h_T/∂h_t vanishes? (Sufficient, not necessary: U = [[0, 3], [0, 0]] vanishes after two steps, and its norm is 3.)
+    // ∂h_T/∂h_t vanishes? (Sufficient, not necessary: U = [[0, 3], [0, 0]] has norm 3 and vanishes after two steps.)
     bool norm_promises;
 };
 Spectrum spectrum(const Matrix& U);

@@ -80,7 +80,8 @@ Json step(const Array& x, const Array& h, const Array& W, const Array& U, const 
 
 void cell(Suite& s) {
     s.task("2.1", "The tanh cell", 10,
-           "h' = tanh(x W + h U + b), with b added to every row; mind which product comes first.", {"x", "h", "W", "U", "b"});
+           "h' = tanh(x W + h U + b), with b added to every row; mind which product comes first.",
+           {"x", "h", "W", "U", "b"});
     const auto add = [&](const std::string& name, const Array& x, const Array& h, const Array& W, const Array& U,
                          const Array& b) {
         s.add(name, arguments(x, h, W, U, b), step(x, h, W, U, &b));
@@ -98,9 +99,10 @@ void cell(Suite& s) {
 // ---- 2.2
 // -------------------------------------------------------------------------------------------------------------
 void unrolling(Suite& s) {
-    s.task("2.2", "Unrolling", 10,
-           "T + 1 states, the first of which is h0; each step begins from the state before it. (The cell here: 2 x - h.)",
-           {"x", "h0"});
+    s.task(
+        "2.2", "Unrolling", 10,
+        "T + 1 states, the first of which is h0; each step begins from the state before it. (The cell here: 2 x - h.)",
+        {"x", "h0"});
     const auto add = [&](const std::string& name, const std::vector<Matrix>& x, const Matrix& h0) {
         std::vector<Matrix> h{h0};
         for (const Matrix& input : x) h.push_back(2.0 * input - h.back());  // the cell of calls.cpp
@@ -228,10 +230,11 @@ void norms_and_slope(Suite& s) {
 // ---- 2.5
 // -------------------------------------------------------------------------------------------------------------
 void norm_and_radius(Suite& s) {
-    s.task("2.5", "Norm and radius: what each promises", 15,
-           "‖U‖ = sqrt(ρ(UᵀU)). Far back a linear RNN goes as ρ^(T−t), whatever the norm; at every step of any tanh RNN "
-           "‖J_t‖ ≤ ‖U‖, which is a promise if ‖U‖ < 1.",
-           {"U"});
+    s.task(
+        "2.5", "Norm and radius: what each promises", 15,
+        "‖U‖ = sqrt(ρ(UᵀU)). Far back a linear RNN goes as ρ^(T−t), whatever the norm; at every step of any tanh RNN "
+        "‖J_t‖ ≤ ‖U‖, which is a promise if ‖U‖ < 1.",
+        {"U"});
     const auto add = [&](const std::string& name, const Array& U) {
         const double norm = spectral_norm(U), found = spectral_radius(U);
         const double radius = found < 1e-9 * norm ? 0 : found;  // of a nilpotent matrix LAPACK finds its own rounding
@@ -256,8 +259,8 @@ void norm_and_radius(Suite& s) {
     s.note("Where a power of U is 0, the radius is 0: do not divide by its norm.");
     add("a quarter turn of a stretch", Array{{0, -0.5}, {1.25, 0}});  // norm 1.25, square −0.625 I
     s.note(
-        "Its eigenvalues are a complex pair, for which power iteration, one vector after another, does not settle: square "
-        "the matrix instead.");
+        "Its eigenvalues are a complex pair, for which power iteration (one vector, again and again) does not settle: "
+        "square the matrix instead.");
     add("it grows before it shrinks", Array{{0.5, 10}, {0, 0.5}});
     add("radius 0, norm 16", Array{{8, -8}, {8, -8}});
     s.note("Its square is 0: where a power of U is 0, the radius is 0.");
@@ -329,8 +332,9 @@ void truncation(Suite& s) {
             return encode(dh);
         };
         s.mistake(cut([](std::size_t) { return false; }), "nothing was cut.");
-        s.mistake(cut([&](std::size_t t) { return (t + 1) % window == 0; }),
-                  "the cuts are one step early: what is cut is the step from h_t, t % window == 0, not the step to it.");
+        s.mistake(
+            cut([&](std::size_t t) { return (t + 1) % window == 0; }),
+            "the cuts are one step early: what is cut is the step from h_t, t % window == 0, not the step to it.");
         for (const std::size_t first : {1, 2})
             s.mistake(cut([&](std::size_t t) { return t >= first && (t - 1) % window == 0; }),
                       "the cuts are one step late: what is cut is the step from h_t, t % window == 0.");
