@@ -51,18 +51,12 @@ struct Counted {
 };
 // What the records from `first` on took: products as cost.hpp counts them, all else an operation for each number.
 static Counted counted(const Tape& tape, std::size_t first) {
-    Counted c{cost::product_flops(tape, first), 0};
+    Counted c{cost::product_flops(tape, first) + cost::elementwise_flops(tape, first), 0};
     for (std::size_t id = first; id < tape.size(); ++id) {
         const Record& r = tape[Id(id)];
         double size = 1;
         for (const std::size_t n : r.shape) size *= double(n);
-        const std::string op = r.op;
-        if (op == "add" || op == "mul" || op == "tanh") c.flops += size;
-        if (op == "additive_scores") {  // add, tanh, multiply and add for each number of each pair, which it keeps
-            size = double(tape.edges(r)[r.inputs].saved->size());
-            c.flops += 4 * size;
-        }
-        c.largest = std::max(c.largest, size);
+        c.largest = std::max(c.largest, std::string(r.op) == "additive_scores" ? cost::pairs(tape, r) : size);
     }
     return c;
 }

@@ -175,15 +175,7 @@ std::vector<ScoreCost> score_costs(std::uint64_t seed, std::size_t T, std::size_
             const std::ptrdiff_t before = Recycler::live.bytes;
             const Tensor s = pairs(tape);
             cost.bytes = double(Recycler::live.bytes - before);
-            cost.flops = cost::product_flops(tape);
-            for (std::size_t id = 0; id < tape.size(); ++id) {
-                const std::string op = tape[Id(id)].op;
-                if (op == "add" || op == "mul" || op == "tanh") {
-                    double size = 1;
-                    for (const std::size_t n : tape[Id(id)].shape) size *= double(n);
-                    cost.flops += size;
-                }
-            }
+            cost.flops = cost::product_flops(tape) + cost::elementwise_flops(tape);
         }
         costs.push_back(cost);
     }

@@ -312,7 +312,8 @@ def write_readme(results, rounds):
     for name, found in by_name.items():
         one = found.get("float") or found.get("double")
         ratios = [cell(found[p]["ratio"], form=".2g") if found.get(p, {}).get("same") else "–" for p in ("float", "double")]
-        lines.append(f"| {name} | {one['ours']['median'] * 1e3:.3g} | {one['pytorch']['median'] * 1e3:.3g} | "
+        ours, theirs = (f"{ms:.3g}" if ms < 1000 else f"{ms:,.0f}" for ms in (one[side]["median"] * 1e3 for side in ("ours", "pytorch")))
+        lines.append(f"| {name} | {ours} | {theirs} | "
                      f"{ratios[0]} | {ratios[1]} |")
     with open(README) as file:
         text = file.read()
