@@ -98,8 +98,11 @@ public:
         // what is left is the rounding of the others' size.
         if (key.ends_with("key.b")) scale = all;
         // Where softmax or a norm leaves little of what comes in, a gradient is a small difference of large ones, and
-        // no more exact than their rounding, in float 1e-7. In double the bound stays that of each gradient alone.
-        if (sizeof(Real) == 4) scale = std::max(scale, all / 100);
+        // no more exact than their rounding: PyTorch's own float misses 1e-5 for 13 gradients of the first two of these
+        // models, by up to ten times; ours for one of the third, by two. In double the bound is that of each alone.
+        const bool beyond_float = f.name == "pre-norm, two layers, odd width" || f.name == "odd width, a length of 0" ||
+                                  f.name == "one unit, bahdanau";
+        if (sizeof(Real) == 4 && beyond_float) scale = std::max(scale, all / 100);
         check_equal("gradient of " + key, bar, theirs, scale);
     }
     void check_complete() const {
