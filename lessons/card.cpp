@@ -5,6 +5,7 @@
 #include <iostream>
 #include "engine/trace.hpp"
 #include "lessons/evidence.hpp"
+#include "lessons/flags.hpp"
 #include "lessons/terminal.hpp"
 
 using namespace lookback;
@@ -132,15 +133,7 @@ int main(int argc, char** argv) {
     app.name("lessons/run card");
     std::uint64_t seed = 1;
     app.add_option("--seed", seed, "of every random number (1)")->type_name("N");
-    try {
-        app.parse(argc, argv);
-    } catch (const CLI::CallForHelp&) {
-        std::cout << app.help();
-        return 0;
-    } catch (const CLI::ParseError& e) {
-        std::cerr << terminal::printable(e.what()) << " (--help shows the flags)\n";
-        return 2;
-    }
+    if (const std::optional<int> code = parse_flags(app, argc, argv)) return *code;
 
     const auto start = std::chrono::steady_clock::now();
     std::cout << terminal::styled(Style::heading, "ATTENTION ON ONE CARD") << '\n'

@@ -14,6 +14,7 @@
 #include <sstream>
 #include "engine/trace.hpp"
 #include "layers/data.hpp"
+#include "lessons/flags.hpp"
 #include "lessons/terminal.hpp"
 
 namespace fs = std::filesystem;
@@ -259,15 +260,7 @@ int main(int argc, char** argv) try {
     app.add_flag("--check", check, "write nothing: is claims.md what would be written, but for its numbers?");
     app.add_option("--rows", rows, "the rows, if not lessons/claims.tsv")->type_name("FILE");
     app.add_option("--page", to, "the page, if not lessons/claims.md")->type_name("FILE");
-    try {
-        app.parse(argc, argv);
-    } catch (const CLI::CallForHelp&) {
-        std::cout << app.help();
-        return 0;
-    } catch (const CLI::ParseError& e) {
-        std::cerr << terminal::printable(e.what()) << " (--help shows the flags)\n";
-        return 2;
-    }
+    if (const std::optional<int> code = parse_flags(app, argc, argv)) return *code;
 
     Reasons reasons;
     const std::vector<Claim> all = read_claims(rows);

@@ -8,6 +8,7 @@
 #include <optional>
 #include <sstream>
 #include "lessons/evidence.hpp"
+#include "lessons/flags.hpp"
 #include "lessons/terminal.hpp"
 
 using namespace lookback;
@@ -447,15 +448,7 @@ int main(int argc, char** argv) {
     app.add_option("--question", only, "only this one")->check(CLI::Range(1, 3))->type_name("N");
     CLI::Option* flag = app.add_option("--answers", given, "your answers, with spaces between them")->type_name("TEXT");
     app.add_option("--seed", seed, "of every random number (1)")->type_name("N");
-    try {
-        app.parse(argc, argv);
-    } catch (const CLI::CallForHelp&) {
-        std::cout << app.help();
-        return 0;
-    } catch (const CLI::ParseError& e) {
-        std::cerr << terminal::printable(e.what()) << " (--help shows the flags)\n";
-        return 2;
-    }
+    if (const std::optional<int> code = parse_flags(app, argc, argv)) return *code;
 
     Answers answers(given, flag->count() > 0);
     Dialogue dialogue(answers);

@@ -14,6 +14,7 @@
 #include "engine/ops/softmax.hpp"
 #include "engine/trace.hpp"
 #include "layers/optimizer.hpp"
+#include "lessons/flags.hpp"
 #include "lessons/terminal.hpp"
 #include "lessons/translator.hpp"
 
@@ -196,15 +197,7 @@ int main(int argc, char** argv) try {
     app.add_option("--trace", trace_file, "where to write the learning curve, as JSON");
     app.add_option("--save", checkpoint, "where to write the trained model, as safetensors (dates, phonemes)");
     app.name("lessons/run train");
-    try {
-        app.parse(argc, argv);
-    } catch (const CLI::CallForHelp&) {
-        std::cout << app.help();
-        return 0;
-    } catch (const CLI::ParseError& e) {
-        std::cerr << terminal::printable(e.what()) << " (--help shows the flags)\n";
-        return 2;
-    }
+    if (const std::optional<int> code = parse_flags(app, argc, argv)) return *code;
 
     const bool all = what == "all";
     Trace trace = begin_trace("train", seed);
