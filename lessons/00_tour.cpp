@@ -304,20 +304,20 @@ int main(int argc, char** argv) {
     bool characters = false;
     std::int64_t most = 100'000, hidden = 32;
     double forget_bias = 1;
-    lesson.option("--text", text, "your own sentence instead of the shipped passage");
-    lesson.option("--file", file, "a text file (UTF-8) instead");
-    lesson.option("--chars", characters, "characters as tokens, not words");
-    lesson.option("--date", date, "instead: a date in words, for a trained model to write as 1953-03-15");
-    lesson.option("--hidden", hidden, 1, 1024, "hidden size H");
-    lesson.option("--forget-bias", forget_bias, "b_f of the LSTM");
-    lesson.option("--max-tokens", most, 2, 1'000'000, "leave out what comes after so many");
+    lesson.flags().add("--text", text, "your own sentence instead of the shipped passage");
+    lesson.flags().add("--file", file, "a text file (UTF-8) instead", "FILE");
+    lesson.flags().add("--chars", characters, "characters as tokens, not words");
+    lesson.flags().add("--date", date, "instead: a date in words, for a trained model to write as 1953-03-15");
+    lesson.flags().add("--hidden", hidden, 1, 1024, "hidden size H");
+    lesson.flags().add("--forget-bias", forget_bias, "b_f of the LSTM");
+    lesson.flags().add("--max-tokens", most, 2, 1'000'000, "leave out what comes after so many");
 
     return lesson.run(argc, argv, [&] {
-        if (lesson.given("--date")) return show_date(lesson, date);
-        if (lesson.given("--text") && lesson.given("--file"))
+        if (lesson.flags().given("--date")) return show_date(lesson, date);
+        if (lesson.flags().given("--text") && lesson.flags().given("--file"))
             fail<ValueError>("tour", "--text and --file are two texts: give one");
-        std::vector<std::string> tokens = tokenize(lesson.given("--text")   ? text
-                                                   : lesson.given("--file") ? read_text(file)
+        std::vector<std::string> tokens = tokenize(lesson.flags().given("--text")   ? text
+                                                   : lesson.flags().given("--file") ? read_text(file)
                                                                             : passage,
                                                    characters);
         const std::size_t found = tokens.size();

@@ -458,7 +458,7 @@ int main(int argc, char** argv) {
     Lesson lesson("13_self_attention_and_cost",
                   "Self-attention: no order, constant depth in training, T² work and memory.");
     bool time = false;
-    lesson.option("--time", time, "also time an LSTM and self-attention (times differ from run to run)");
+    lesson.flags().add("--time", time, "also time an LSTM and self-attention (times differ from run to run)");
     lesson.prediction("gru", "Width d = 16: for which number of tokens T does self-attention cost as much as a GRU?");
     lesson.exercise(
         "lstm", "Width d = 128: at which T do an LSTM and self-attention cost the same FLOPs?",

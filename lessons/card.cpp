@@ -1,5 +1,4 @@
 // The course's quick-reference card, with every number on it measured just now, on this machine.
-#include <CLI/CLI.hpp>
 #include <chrono>
 #include <cmath>
 #include <iostream>
@@ -127,13 +126,14 @@ static void masks(std::uint64_t seed) {
 }
 
 int main(int argc, char** argv) {
-    CLI::App app(
+    Flags flags(
+        "lessons/run card",
         "The course's quick-reference card: the problem, the equation, scoring functions, softmax, context,\n"
         "what improves, masks. Its numbers are measured when it runs, in a second or two.");
-    app.name("lessons/run card");
-    std::uint64_t seed = 1;
-    app.add_option("--seed", seed, "of every random number (1)")->type_name("N");
-    if (const std::optional<int> code = parse_flags(app, argc, argv)) return *code;
+    std::int64_t own_seed = 1;
+    flags.add_seed(own_seed);
+    if (const std::optional<int> code = flags.parse(argc, argv)) return *code;
+    const std::uint64_t seed(own_seed);
 
     const auto start = std::chrono::steady_clock::now();
     std::cout << terminal::styled(Style::heading, "ATTENTION ON ONE CARD") << '\n'

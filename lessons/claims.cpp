@@ -3,7 +3,6 @@
 // A row's verdict stands on its checks, so this fails (exit 1, a line for each reason) if a row is missing or doubled,
 // a check is unknown or does not hold, one serves more than three rows, or, with --check, claims.md says anything else
 // but for its numbers.
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
@@ -252,15 +251,15 @@ std::string contents(const fs::path& file) {
 
 int main(int argc, char** argv) try {
     const fs::path here = fs::path(LOOKBACK_DATA_DIR).parent_path();
-    CLI::App app("Makes lessons/claims.md: every claim of the course, with what the lessons measured.");
-    app.name("lessons/run claims");
+    Flags flags("lessons/run claims",
+                "Makes lessons/claims.md: every claim of the course, with what the lessons measured.");
     std::string folder = "lookback-out", rows = (here / "claims.tsv").string(), to = (here / "claims.md").string();
     bool check = false;
-    app.add_option("--out", folder, "where the lessons' traces are (lookback-out)")->type_name("DIR");
-    app.add_flag("--check", check, "write nothing: is claims.md what would be written, but for its numbers?");
-    app.add_option("--rows", rows, "the rows, if not lessons/claims.tsv")->type_name("FILE");
-    app.add_option("--page", to, "the page, if not lessons/claims.md")->type_name("FILE");
-    if (const std::optional<int> code = parse_flags(app, argc, argv)) return *code;
+    flags.add("--out", folder, "where the lessons' traces are", "DIR");
+    flags.add("--check", check, "write nothing: is claims.md what would be written, but for its numbers?");
+    flags.add("--rows", rows, "the rows", "FILE");
+    flags.add("--page", to, "the page", "FILE");
+    if (const std::optional<int> code = flags.parse(argc, argv)) return *code;
 
     Reasons reasons;
     const std::vector<Claim> all = read_claims(rows);

@@ -1,5 +1,4 @@
 #include "lessons/lesson.hpp"
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -13,83 +12,19 @@ namespace lookback {
 
 using terminal::Style;
 
-struct Lesson::Flags {
-    CLI::App app;
-};
+static std::string command(const std::string& lesson) { return "lessons/run " + lesson.substr(0, 2); }
 
-Lesson::Lesson(std::string name, std::string title) : flags_(std::make_unique<Flags>()) {
+Lesson::Lesson(std::string name, std::string title) : title_(std::move(title)), flags_(command(name), title_) {
     trace_.lesson = std::move(name);
-    CLI::App& app = flags_->app;
-    app.description(title);
-    app.footer("“The course” is the text “Attention Fundamentals”: lessons/README.md says more.");
-    app.name(command());
-    app.get_formatter()->column_width(34);
-    option("--seed", seed_, 0, std::numeric_limits<std::int64_t>::max(), "of every random number");
-    option("--quick", quick_, "exact checks only, in three seconds at most");
-    option("--step", step_, "wait for the Enter key between steps");
-    option("--out", out_, "folder for what the lesson writes");
-    option("--trace", trace_file_, "write the trace to this file instead");
-    option("--seeds", seeds_, 1, 100, "run so many seeds; checks show the median");
-    app.add_option("--predict", predict_, "your guess, before the measurement")->type_name("NAME=NUMBER");
-    app.add_option("--answer", answer_, "check your answer to an exercise")
-        ->type_name("NAME NUMBER")
-        ->type_size(2)  // each time that it is given
-        ->expected(1, 100)
-        ->allow_extra_args(false);
-    app.add_option("--break", broken_, "put a fault in, and see who notices")->type_name("SWITCH");
-}
-Lesson::~Lesson() = default;
-
-void Lesson::option(const std::string& flag, std::string& value, const std::string& help) {
-    flags_->app.add_option(flag, value, help)->type_name("TEXT")->capture_default_str();
-}
-// NaN if it is no number, or not all of it.
-static double parsed(const std::string& text) {
-    char* rest = nullptr;
-    const double number = std::strtod(text.c_str(), &rest);
-    return text.empty() || *rest != '\0' ? std::nan("") : number;
-}
-static double finite_number(const std::string& text) {
-    if (!std::isfinite(parsed(text)))
-        throw CLI::ValidationError("a number is wanted, not '" + terminal::printable(text) + "'");
-    return parsed(text);
-}
-// What a learner says: a number, or one by another, 3/4.
-static double guessed_number(const std::string& text) {
-    const std::size_t slash = text.find('/');
-    const double number =
-        slash == std::string::npos ? parsed(text) : parsed(text.substr(0, slash)) / parsed(text.substr(slash + 1));
-    if (!std::isfinite(number))
-        throw CLI::ValidationError("a number is wanted, 0.75 or 3/4, not '" + terminal::printable(text) + "'");
-    return number;
-}
-void Lesson::option(const std::string& flag, double& value, const std::string& help) {
-    const auto finite = [](const std::string& text) {
-        finite_number(text);
-        return std::string();
-    };
-    flags_->app.add_option(flag, value, help)
-        ->check(CLI::Validator(finite, ""))
-        ->type_name("NUMBER")
-        ->capture_default_str();
-}
-void Lesson::option(const std::string& flag, std::int64_t& value, std::int64_t low, std::int64_t high,
-                    const std::string& help) {
-    const auto within = [low, high](const std::string& text) {
-        char* rest = nullptr;
-        errno = 0;
-        const std::int64_t number = std::strtoll(text.c_str(), &rest, 10);
-        const std::string range = high == std::numeric_limits<std::int64_t>::max()
-                                      ? "of " + std::to_string(low) + " or more"
-                                      : "from " + std::to_string(low) + " to " + std::to_string(high);
-        return *rest == '\0' && !text.empty() && !errno && number >= low && number <= high
-                   ? std::string()
-                   : "a whole number " + range + " is wanted, not '" + terminal::printable(text) + "'";
-    };
-    flags_->app.add_option(flag, value, help)->check(CLI::Validator(within, ""))->type_name("N")->capture_default_str();
-}
-void Lesson::option(const std::string& flag, bool& value, const std::string& help) {
-    flags_->app.add_flag(flag, value, help);
+    flags_.add_seed(seed_);
+    flags_.add("--quick", quick_, "exact checks only, in three seconds at most");
+    flags_.add("--step", step_, "wait for the Enter key between steps");
+    flags_.add("--out", out_, "folder for what the lesson writes", "DIR");
+    flags_.add("--trace", trace_file_, "write the trace to this file instead", "FILE");
+    flags_.add("--seeds", seeds_, 1, 100, "run so many seeds; checks show the median");
+    flags_.add("--predict", predict_, 1, "your guess, before the measurement", "NAME=NUMBER");
+    flags_.add("--answer", answer_, 2, "check your answer to an exercise", "NAME NUMBER");
+    flags_.add("--break", broken_, "put a fault in, and see who notices", "SWITCH");
 }
 
 void Lesson::prediction(const std::string& name, const std::string& question) {
@@ -101,6 +36,20 @@ void Lesson::exercise(const std::string& name, const std::string& question, std:
 }
 void Lesson::damage(const std::string& name, const std::string& what) { damages_.push_back({name, what}); }
 
+// What a learner says: a number, or one by another, 3/4.
+static double guessed_number(const std::string& text) {
+    const auto parsed = [](const std::string& part) {  // NaN if it is no number, or not all of it
+        char* rest = nullptr;
+        const double number = std::strtod(part.c_str(), &rest);
+        return part.empty() || *rest != '\0' ? std::nan("") : number;
+    };
+    const std::size_t slash = text.find('/');
+    const double number =
+        slash == std::string::npos ? parsed(text) : parsed(text.substr(0, slash)) / parsed(text.substr(slash + 1));
+    if (!std::isfinite(number)) throw std::invalid_argument("a number is wanted, 0.75 or 3/4, not '" + text + "'");
+    return number;
+}
+
 // The one of that name; if there is none, the error lists those there are.
 template <class T> static const T& named(const std::vector<T>& all, const std::string& name, const std::string& flag) {
     std::string known;
@@ -108,8 +57,8 @@ template <class T> static const T& named(const std::vector<T>& all, const std::s
         if (one.name == name) return one;
         known += (known.empty() ? "" : ", ") + one.name;
     }
-    throw CLI::ValidationError(flag, "'" + terminal::printable(name) +
-                                         "' is not one of: " + (known.empty() ? "(this lesson has none)" : known));
+    throw std::invalid_argument(flag + ": '" + name +
+                                "' is not one of: " + (known.empty() ? "(this lesson has none)" : known));
 }
 
 // What the flags can't know by themselves: the names that this lesson declared.
@@ -117,7 +66,7 @@ void Lesson::read_guesses() {
     for (const std::string& given : predict_) {
         const std::size_t equals = given.find('=');
         if (equals == std::string::npos)
-            throw CLI::ValidationError("--predict", "NAME=NUMBER is wanted, not '" + terminal::printable(given) + "'");
+            throw std::invalid_argument("--predict: NAME=NUMBER is wanted, not '" + given + "'");
         const std::string name = given.substr(0, equals);
         named(predictions_, name, "--predict");
         guesses_[name] = guessed_number(given.substr(equals + 1));
@@ -127,6 +76,8 @@ void Lesson::read_guesses() {
         guessed_number(answer_[i + 1]);
     }
     if (!broken_.empty()) named(damages_, broken_, "--break");
+    if (seed_ > std::numeric_limits<std::int64_t>::max() - seeds_)
+        throw std::invalid_argument("--seed: so large a seed has no others after it");
 }
 
 // Every answer that was given: 0 if all of them are right.
@@ -146,52 +97,41 @@ int Lesson::grade() {
     return code;
 }
 
-// The flags by name, then what this lesson alone has.
-static void show_help(const CLI::App& app, const auto& predictions, const auto& exercises, const auto& damages) {
-    std::cout << app.help();
-    const auto list = [](const char* flag, const auto& all, auto text) {
-        for (const auto& one : all)
-            std::cout << terminal::fit("  " + std::string(flag) + one.name, 34) << text(one) << '\n';
+// Below the flags in the help: what this lesson alone has.
+std::string Lesson::footer() const {
+    std::string text = "“The course” is the text “Attention Fundamentals”: lessons/README.md says more.", own;
+    const auto list = [&](const std::string& flag, const auto& all) {
+        for (const auto& one : all) own += "\n" + terminal::fit("  " + flag + " " + one.name, 34) + one.question;
     };
-    if (!predictions.empty() || !exercises.empty() || !damages.empty()) std::cout << "\nThis lesson's own:\n";
-    list("--predict ", predictions, [](const auto& p) { return p.question; });
-    list("--answer ", exercises, [](const auto& e) { return e.question; });
-    list("--break ", damages, [](const auto& d) { return d.question; });
-}
-
-// One line, whatever a library or a user's text put into it.
-static int refuse(const std::string& why) {
-    std::fprintf(stderr, "%s\n", terminal::printable(why).c_str());
-    return 2;
+    list("--predict", predictions_);
+    list("--answer", exercises_);
+    list("--break", damages_);
+    return own.empty() ? text : text + "\n\nThis lesson's own:" + own;
 }
 
 static bool passes(const Trace::Check& c) { return c.pass || c.kind == Trace::Kind::target; }
 
 int Lesson::run(int argc, char** argv, const std::function<void()>& body) {
+    flags_.footer(footer());
+    if (const std::optional<int> code = flags_.parse(argc, argv)) return *code;
     try {
-        flags_->app.parse(argc, argv);
         read_guesses();
-        if (seed_ > std::numeric_limits<std::int64_t>::max() - seeds_)
-            throw CLI::ValidationError("--seed", "so large a seed has no others after it");
         if (!answer_.empty()) return grade();
-    } catch (const CLI::CallForHelp&) {
-        show_help(flags_->app, predictions_, exercises_, damages_);
-        return 0;
-    } catch (const CLI::ParseError& e) {
-        return refuse(std::string(e.what()) + " (--help shows the flags)");
+    } catch (const std::invalid_argument& e) {
+        return Flags::refuse(std::string(e.what()) + " (--help shows the flags)");
     }
     try {
-        line(terminal::styled(Style::heading, trace_.lesson.substr(0, 2) + "  " + flags_->app.get_description()));
+        line(terminal::styled(Style::heading, trace_.lesson.substr(0, 2) + "  " + title_));
         run_seeds(body);
         close();
         write();
-        if (!std::cout.flush()) return refuse("standard output can't be written");
+        if (!std::cout.flush()) return Flags::refuse("standard output can't be written");
     } catch (const std::invalid_argument& e) {
-        return refuse(e.what());
+        return Flags::refuse(e.what());
     } catch (const std::out_of_range& e) {
-        return refuse(e.what());
+        return Flags::refuse(e.what());
     } catch (const std::bad_alloc&) {
-        return refuse("there is not enough memory for this");
+        return Flags::refuse("there is not enough memory for this");
     }
     return std::all_of(trace_.checks.begin(), trace_.checks.end(), passes) ? 0 : 1;
 }
@@ -300,7 +240,7 @@ void Lesson::predict(const std::string& name) {
     if (guess != guesses_.end())
         say(terminal::styled(Style::bold, "Your guess: ") + terminal::number(guess->second) + ". " + q.question);
     else
-        say(terminal::styled(Style::bold, "Before you look: ") + q.question + "  (" + command() + " --predict " + name +
+        say(terminal::styled(Style::bold, "Before you look: ") + q.question + "  (" + command(trace_.lesson) + " --predict " + name +
             "=NUMBER)");
 }
 
@@ -311,8 +251,6 @@ void Lesson::reveal(const std::string& name, double measured, double theory) {
          terminal::number(theory));
     if (guess != guesses_.end()) trace_.predictions.push_back({name, guess->second, measured});
 }
-
-bool Lesson::given(const std::string& flag) const { return flags_->app.count(flag) > 0; }
 
 bool Lesson::check(const std::string& id, const std::string& claim, Rule rule, double measured, double theory,
                    double tolerance, const std::string& source) {
@@ -331,7 +269,7 @@ void Lesson::close() {
     const std::size_t claim_width = std::min<std::size_t>(terminal::width(), 110) - 42;
     for (const Exercise& e : exercises_) {
         line();
-        say(terminal::styled(Style::bold, "Exercise. ") + e.question + "  (" + command() + " --answer " + e.name +
+        say(terminal::styled(Style::bold, "Exercise. ") + e.question + "  (" + command(trace_.lesson) + " --answer " + e.name +
             " NUMBER)");
     }
     line();

@@ -18,23 +18,18 @@
 #pragma once
 #include <functional>
 #include <map>
-#include <memory>
 #include <string>
 #include <vector>
 #include "engine/trace.hpp"
+#include "lessons/flags.hpp"
 
 namespace lookback {
 
 class Lesson {
 public:
     Lesson(std::string name, std::string title);
-    ~Lesson();
 
-    void option(const std::string& flag, std::string& value, const std::string& help);
-    void option(const std::string& flag, double& value, const std::string& help);
-    void option(const std::string& flag, std::int64_t& value, std::int64_t low, std::int64_t high,
-                const std::string& help);
-    void option(const std::string& flag, bool& value, const std::string& help);
+    Flags& flags() { return flags_; }  // for those that this lesson alone has
 
     // To be declared before run(), so that --help shows them and what is not declared is refused:
     // a number that the learner may commit to by --predict NAME=NUMBER,
@@ -56,7 +51,6 @@ public:
     void predict(const std::string& name);  // before the measurement: the question, and the guess if there is one
     void reveal(const std::string& name, double measured, double theory);  // after it: all three side by side
     bool broken(const std::string& name) const { return broken_ == name; }
-    bool given(const std::string& flag) const;  // was this option given, be it as an empty text
 
     // A claim, by two independent routes. `kind` says what must hold of measured m and theory t: eq |m − t| ≤ tolerance
     // · max(1, |t|); le m ≤ t + tolerance; ge m ≥ t − tolerance; slope |m − t| ≤ tolerance; exact0 m = 0; a target is
@@ -79,7 +73,6 @@ public:
 
 private:
     static constexpr std::int64_t own_seed = 1;
-    struct Flags;
     struct Exercise {
         std::string name, question, hint;
         std::function<double()> answer;
@@ -93,9 +86,10 @@ private:
     void run_seeds(const std::function<void()>& body);
     void close();
     void write();
-    std::string command() const { return "lessons/run " + trace_.lesson.substr(0, 2); }
+    std::string footer() const;
 
-    std::unique_ptr<Flags> flags_;
+    std::string title_;
+    Flags flags_;
     Trace trace_;
     std::vector<Rule> rules_;  // of its checks
     bool quick_ = false, step_ = false, muted_ = false;

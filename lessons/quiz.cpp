@@ -1,6 +1,5 @@
 // The course's three interview questions as a dialogue: every answer is checked against a measurement made on the spot.
 #include <unistd.h>
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cmath>
 #include <functional>
@@ -437,26 +436,25 @@ private:
 };
 
 int main(int argc, char** argv) {
-    CLI::App app(
+    Flags flags(
+        "lessons/run quiz",
         "The three interview questions of the course, “Attention Fundamentals”. You answer in numbers and\n"
         "letters; each answer is checked against a measurement made on the spot. ? passes, q leaves. Answers may\n"
         "come from a file, one a line.");
-    app.name("lessons/run quiz");
-    std::uint64_t seed = 1;
-    std::size_t only = 0;
+    std::int64_t seed = 1, only = 0;
     std::string given;
-    app.add_option("--question", only, "only this one")->check(CLI::Range(1, 3))->type_name("N");
-    CLI::Option* flag = app.add_option("--answers", given, "your answers, with spaces between them")->type_name("TEXT");
-    app.add_option("--seed", seed, "of every random number (1)")->type_name("N");
-    if (const std::optional<int> code = parse_flags(app, argc, argv)) return *code;
+    flags.add("--question", only, 0, 3, "only this one; 0: all three");
+    flags.add("--answers", given, "your answers, with spaces between them");
+    flags.add_seed(seed);
+    if (const std::optional<int> code = flags.parse(argc, argv)) return *code;
 
-    Answers answers(given, flag->count() > 0);
+    Answers answers(given, flags.given("--answers"));
     Dialogue dialogue(answers);
     paragraph("Three questions of an interview, in parts. Answer with a number or a letter; ? passes, q leaves.");
     try {
         const std::vector<Question (*)(std::uint64_t)> questions{vanishing, scoring, masking};
         for (std::size_t i = 0; i < questions.size(); ++i)
-            if (only == 0 || only == i + 1) dialogue.hold(questions[i](seed), i + 1);
+            if (only == 0 || only == std::int64_t(i) + 1) dialogue.hold(questions[i](std::uint64_t(seed)), i + 1);
         std::cout << '\n' << dialogue.right << " of " << dialogue.asked << " right.\n";
     } catch (const EndOfAnswers&) {
         paragraph("The answers end here. " + std::to_string(dialogue.right) + " of " + std::to_string(dialogue.asked) +

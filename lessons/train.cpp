@@ -7,7 +7,6 @@
 //
 // Every run goes on for a fixed number of updates, so its result depends on the seed alone; --seconds (of processor
 // time) only stops what would take too long. Exit codes: 0 the bound is reached, 1 it is not, 2 wrong use.
-#include <CLI/CLI.hpp>
 #include <ctime>
 #include <iostream>
 #include <set>
@@ -186,18 +185,19 @@ void report(const std::string& what, const Run& run, double bound) {
 using namespace lookback;
 
 int main(int argc, char** argv) try {
-    CLI::App app("Trains a small model from nothing: dates, phonemes, reversal, or all with three seeds each.");
+    Flags flags("lessons/run train",
+                "Trains a small model from nothing: dates, phonemes, reversal, or all with three seeds each.");
     std::string what, trace_file, checkpoint;
-    std::uint64_t seed = 0, updates = 0;
+    std::int64_t own_seed = 0, most = 0;
     double seconds = 90;
-    app.add_option("task", what)->required()->check(CLI::IsMember({"dates", "phonemes", "reversal", "all"}));
-    app.add_option("--seed", seed, "of weights and shuffles");
-    app.add_option("--seconds", seconds, "of processor time, after which training stops at the latest (90)");
-    app.add_option("--updates", updates, "how many (each task has its number)");
-    app.add_option("--trace", trace_file, "where to write the learning curve, as JSON");
-    app.add_option("--save", checkpoint, "where to write the trained model, as safetensors (dates, phonemes)");
-    app.name("lessons/run train");
-    if (const std::optional<int> code = parse_flags(app, argc, argv)) return *code;
+    flags.require("task", what, {"dates", "phonemes", "reversal", "all"});
+    flags.add_seed(own_seed);
+    flags.add("--seconds", seconds, "of processor time, after which training stops at the latest");
+    flags.add("--updates", most, 0, 1'000'000'000, "how many; 0: the task's own number");
+    flags.add("--trace", trace_file, "where to write the learning curve, as JSON", "FILE");
+    flags.add("--save", checkpoint, "where to write the trained model, as safetensors (dates, phonemes)", "FILE");
+    if (const std::optional<int> code = flags.parse(argc, argv)) return *code;
+    const std::uint64_t seed(own_seed), updates(most);
 
     const bool all = what == "all";
     Trace trace = begin_trace("train", seed);
