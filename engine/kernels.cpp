@@ -876,7 +876,11 @@ void attend(const Array& q, const Array& k, const Array& v, const std::optional<
 void attend_pullback(const Array& q, const Array& k, const Array& v, const std::optional<Mask>& visible,
                      const Array& weights, const Array& context_bar, const Array* weights_bar, Array* q_bar,
                      Array* k_bar, Array* v_bar) {
-    const std::size_t D = q.shape().back(), V = v.shape().back(), T_k = weights.shape().back();
+    const std::size_t D = q.shape().back(), V = v.shape().back(), T_k = weights.shape().back(),
+                      T_q = weights.shape()[weights.dimension() - 2];
+    if (T_q == 0)
+        for (Array* bar : {k_bar, v_bar})
+            if (bar) std::fill_n(bar->data(), bar->size(), Real(0));
     Vector<Real> p, s_bar;  // weights and cotangents of the scores
     for_each_block(weights.shape(), visible, [&](const QueryBlock& block, const MaskRows*) {
         const auto [head, first, rows, keys] = block;
@@ -899,11 +903,15 @@ void attend_pullback(const Array& q, const Array& k, const Array& v, const std::
         }
         const std::size_t K = head * T_k * D;
         if (q_bar)
-            gemm(rows, D, keys, s_bar.data(), Op::plain, k.data() + K, Op::plain, q_bar->data() + first * D, true);
-        if (k_bar)
-            gemm(keys, D, rows, s_bar.data(), Op::transposed, q.data() + first * D, Op::plain, k_bar->data() + K, true);
-        if (v_bar)
-            gemm(keys, V, rows, p.data(), Op::transposed, c_bar, Op::plain, v_bar->data() + head * T_k * V, true);
+            gemm(rows, D, keys, s_bar.data(), Op::plain, k.data() + K, Op::plain, q_bar->data() + first * D, false);
+        // A head's first block of queries writes, the others add.
+        const bool add = first % T_q != 0;
+        const auto sum_over_queries = [&](const Real* weight, const Real* x, std::size_t n, Real* bar) {
+            gemm(keys, n, rows, weight, Op::transposed, x, Op::plain, bar, add);
+            if (!add) std::fill(bar + keys * n, bar + T_k * n, Real(0));
+        };
+        if (k_bar) sum_over_queries(s_bar.data(), q.data() + first * D, D, k_bar->data() + K);
+        if (v_bar) sum_over_queries(p.data(), c_bar, V, v_bar->data() + head * T_k * V);
     });
 }
 

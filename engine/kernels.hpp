@@ -120,7 +120,7 @@ void additive_scores_pullback(const Array& y, const Array& v, const Array& s_bar
 //   q (…,T_q,D)   k (…,T_k,D)   v (…,T_k,V) → context (…,T_q,V), weights (…,T_q,T_k)   no mask: all is visible
 void attend(const Array& q, const Array& k, const Array& v, const std::optional<Mask>& visible, Array& context,
             Array& weights);
-// Adds to those of q_bar, k_bar, v_bar that are not null. weights_bar may be null: nothing flowed in.
+// Writes those of q_bar, k_bar, v_bar that are not null. weights_bar may be null: nothing flowed in.
 void attend_pullback(const Array& q, const Array& k, const Array& v, const std::optional<Mask>& visible,
                      const Array& weights, const Array& context_bar, const Array* weights_bar, Array* q_bar,
                      Array* k_bar, Array* v_bar);

@@ -22,7 +22,7 @@ GRU::GRU(Parameter W_, Parameter U_, Parameter b_, Parameter b_n_, const GRUOpti
 
 Tensor GRU::project(const Tensor& x) const {
     check_product("GRU", "x", x, "W", W);
-    return matmul(x, W) + b;
+    return affine(x, W, b);
 }
 
 // The equations, from a = x W + b on.

@@ -1,6 +1,5 @@
 #include "linear.hpp"
 #include "check.hpp"
-#include "engine/ops/arithmetic.hpp"
 #include "engine/ops/linear.hpp"
 #include "init.hpp"
 
@@ -26,7 +25,7 @@ Linear::Linear(Parameter W_, std::optional<Parameter> b_) : W(std::move(W_)), b(
 
 Tensor Linear::operator()(const Tensor& x) const {
     check_product("Linear", "x", x, "W", W);
-    return b ? matmul(x, W) + *b : matmul(x, W);
+    return b ? affine(x, W, *b) : matmul(x, W);
 }
 
 void Linear::for_each_parameter(const std::string& prefix, const Visitor& f) {

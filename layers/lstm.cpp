@@ -20,7 +20,7 @@ LSTM::LSTM(Parameter W_, Parameter U_, Parameter b_) : W(std::move(W_)), U(std::
 
 Tensor LSTM::project(const Tensor& x) const {
     check_product("LSTM", "x", x, "W", W);
-    return matmul(x, W) + b;
+    return affine(x, W, b);
 }
 
 LSTM::State LSTM::step(const StepInput& a, const State& s) const {

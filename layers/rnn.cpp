@@ -18,7 +18,7 @@ RNN::RNN(Parameter W_, Parameter U_, Parameter b_, const RNNOptions& options)
 
 Tensor RNN::project(const Tensor& x) const {
     check_product("RNN", "x", x, "W", W);
-    return matmul(x, W) + b;
+    return affine(x, W, b);
 }
 
 static void check(const RNN& rnn, const Tensor& x, const RNN::State& s) {

@@ -148,7 +148,7 @@ static void hops(Lesson& lesson) {
                  "counted on the tape");
     lesson.check("08.hops_length", "Attention: ops more at 48 words", eq, longer[2].hops()[0] - models[2].hops()[0], 0,
                  0, "O(1)");
-    lesson.check("08.inside_encoder", "With attention: ops from h_T to x_1", eq, models[2].encoder_hops, double(T + 2),
+    lesson.check("08.inside_encoder", "With attention: ops from h_T to x_1", eq, models[2].encoder_hops, double(T + 1),
                  0, "T steps, then x W + b");
 
     lesson.step("The same paths, and what arrives at their ends: ‖∂L/∂x_t‖");

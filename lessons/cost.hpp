@@ -24,7 +24,7 @@ inline double product_flops(const Tape& tape, std::size_t first = 0) {
         const Record& r = tape[Id(id)];
         const auto shape_of = [&](std::size_t input) -> const Shape& { return tape[tape.inputs(r)[input].from].shape; };
         const std::string_view op = r.op;
-        if (op == "matmul" || op == "matmul_transposed") {
+        if (op == "matmul" || op == "matmul_transposed" || op == "affine") {
             const bool left = tape.inputs(r)[0].from != Tensor::constant;  // a constant has no record to ask
             const Shape& shape = shape_of(left ? 0 : 1);
             const bool inner_is_last = left || op == "matmul_transposed";
@@ -50,7 +50,7 @@ inline double elementwise_flops(const Tape& tape, std::size_t first = 0) {
         const std::string_view op = r.op;
         double size = 1;
         for (const std::size_t n : r.shape) size *= double(n);
-        if (op == "add" || op == "mul" || op == "tanh") flops += size;
+        if (op == "add" || op == "mul" || op == "tanh" || op == "affine") flops += size;  // affine: of its bias
         if (op == "additive_scores") flops += 2 * pairs(tape, r);
     }
     return flops;

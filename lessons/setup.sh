@@ -100,7 +100,7 @@ configure() {
 
 # announce FOLDER JOBS TARGET…: how long the first build takes, as far as one can know it beforehand.
 announce() {
-    local folder=$1 jobs=$2 steps seconds_a_step=8; shift 2  # on average, by g++ 12 on one core of 2026
+    local folder=$1 jobs=$2 steps seconds_a_step=5; shift 2  # on average, by g++ 12 on one core of 2026
     steps=$(ninja -C "$folder" -t commands "$@" 2>/dev/null | wc -l) || true
     if ((steps)); then
         say "building; the first time takes about $(((steps * seconds_a_step / jobs + 59) / 60)) minutes ($steps steps, $jobs at a time)"

@@ -72,12 +72,15 @@ Target target(Cotangent x_bar, const ProductPlan& plan, const Shape& own) {
     return count(own) == count(plan.batches) ? x_bar.target() : Target{x_bar.zeroed(), true};
 }
 
+// Each operand is saved for the other's cotangent.
+Saves operands(const Tensor& left, const Tensor& right) {
+    return (right.is_constant() ? saves::nothing : saves::input(0)) |
+           (left.is_constant() ? saves::nothing : saves::input(1));
+}
+
 template <Op op_b> Tensor multiply(const char* op, const Tensor& left, const Tensor& right) {
     Array product = multiplied(plan(op, left.shape(), right.shape(), op_b), left.value(), right.value(), op_b);
-    // each operand for the other's cotangent
-    const Saves saves = (right.is_constant() ? saves::nothing : saves::input(0)) |
-                        (left.is_constant() ? saves::nothing : saves::input(1));
-    return record(op, {left, right}, std::move(product), saves, [](Pullback& p) {
+    return record(op, {left, right}, std::move(product), operands(left, right), [](Pullback& p) {
         const ProductPlan q = plan(p.op(), p.x_shape(0), p.x_shape(1), op_b);
         const Real* c_bar = p.y_bar().data();
         const std::size_t batches = count(q.batches), mn = q.m * q.n;
@@ -110,6 +113,29 @@ template <Op op_b> Tensor multiply(const char* op, const Tensor& left, const Ten
 Tensor matmul(const Tensor& a, const Tensor& b) { return multiply<Op::plain>("matmul", a, b); }
 Tensor matmul_transposed(const Tensor& a, const Tensor& b) {
     return multiply<Op::transposed>("matmul_transposed", a, b);
+}
+
+Tensor affine(const Tensor& x, const Tensor& W, const Tensor& b) {
+    if (x.rank() == 0 || W.rank() != 2 || x.shape().back() != W.shape()[0] || b.shape() != Shape{W.shape()[1]})
+        fail<ShapeError>("affine", "x (…,I), W (I,O) and b (O) do not fit: " + text(x.shape()) + ", " +
+                                       text(W.shape()) + " and " + text(b.shape()));
+    const ProductPlan q = plan("affine", x.shape(), W.shape(), Op::plain);
+    Array y(q.c);
+    for (std::size_t i = 0; i < q.m; ++i) std::copy_n(b.value().data(), q.n, y.data() + i * q.n);
+    gemm(q.m, q.n, q.k, x.value().data(), Op::plain, W.value().data(), Op::plain, y.data(), true);
+    return record("affine", {x, W, b}, std::move(y), operands(x, W), [](Pullback& p) {
+        const ProductPlan r = plan(p.op(), p.x_shape(0), p.x_shape(1), Op::plain);
+        const Array& y_bar = p.y_bar();
+        if (p.needs(0)) {
+            const Target t = p.x_bar(0).target();
+            gemm(r.m, r.k, r.n, y_bar.data(), Op::plain, p.x(1).data(), Op::transposed, t.array.data(), t.add);
+        }
+        if (p.needs(1)) {
+            const Target t = p.x_bar(1).target();
+            gemm(r.k, r.n, r.m, p.x(0).data(), Op::transposed, y_bar.data(), Op::plain, t.array.data(), t.add);
+        }
+        p.x_bar(2) += y_bar;
+    });
 }
 
 }  // namespace lookback

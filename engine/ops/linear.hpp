@@ -18,4 +18,10 @@ Tensor matmul(const Tensor& a, const Tensor& b);
 // throws ShapeError as matmul does, and if an operand has fewer than two axes
 Tensor matmul_transposed(const Tensor& a, const Tensor& b);
 
+// y = x W + b: the product is added to rows of b, which takes no pass of its own.   (…,I)·(I,O) + (O) → (…,O)
+// x̄ += ȳ Wᵀ   W̄ += xᵀ ȳ   b̄ += Σ ȳ over the leading axes
+// saves x unless W is a constant, W unless x is
+// throws ShapeError if they do not fit
+Tensor affine(const Tensor& x, const Tensor& W, const Tensor& b);
+
 }  // namespace lookback

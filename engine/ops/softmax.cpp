@@ -83,9 +83,12 @@ Attended attend(const Tensor& q, const Tensor& k, const Tensor& v, const std::op
     std::vector<Tensor> y =
         record("attend", {q, k, v}, {std::move(context), alpha}, saves::inputs,
                [](Pullback& p) {
-                   const auto bar = [&](std::size_t i) { return p.needs(i) ? &p.x_bar(i).zeroed() : nullptr; };
+                   std::optional<Array> bars[3];  // apart: q, k and v may be one tensor
+                   const auto bar = [&](unsigned i) { return p.needs(i) ? &bars[i].emplace(p.x_shape(i)) : nullptr; };
                    attend_pullback(p.x(0), p.x(1), p.x(2), p.attributes<std::optional<Mask>>(), p.kept(0), p.y_bar(0),
                                    p.reached(1) ? &p.y_bar(1) : nullptr, bar(0), bar(1), bar(2));
+                   for (unsigned i = 0; i < 3; ++i)
+                       if (bars[i]) p.x_bar(i) += std::move(*bars[i]);
                },
                visible, {alpha});
     return {std::move(y[0]), std::move(y[1])};

@@ -17,7 +17,7 @@ quiz() {
     narrow "$what"
 }
 
-right='1e-11 b 6 1/64 c 8256 b b 64 c 25% b 0 c c 21'
+right='1e-11 b 5 1/64 c 8256 b b 64 c 25% b 0 c c 21'
 quiz 'all right' --answers "$right"
 says 'all right' '16 of 16 right.' 'Question 1' 'Question 2' 'Question 3'
 [[ $(grep -c '^A model answer, with its evidence' out.txt) == 3 && $(grep -c '^What the course text overstates' out.txt) == 3 ]] && ok || bad 'a model answer for each'
@@ -48,7 +48,7 @@ part() {
 }
 part 1 1 10^-11 1e-9
 part 1 2 B c
-part 1 3 6 12
+part 1 3 5 12
 part 1 4 0.0156 0.02
 part 1 5 c b
 part 2 1 8256 8192

@@ -18,6 +18,12 @@ std::vector<Row> lookback::test::linear_rows() {
     const auto row_transposed = [&](const char* shapes, const Shape& a, const Shape& b) {
         return Row{"matmul_transposed", shapes, transposed, {uniform(a, -1, 1, 1), uniform(b, -1, 1, 2)}};
     };
+    const auto row_affine = [&](const char* shapes, const Shape& x, const Shape& W) {
+        return Row{"affine",
+                   shapes,
+                   [](const Tensors& t) -> Tensors { return {affine(t[0], t[1], t[2])}; },
+                   {uniform(x, -1, 1, 1), uniform(W, -1, 1, 2), uniform({W[1]}, -1, 1, 3)}};
+    };
     return {
         row("(K)·(K)", {3}, {3}),
         row("(K)·(K,N)", {3}, {3, 2}),
@@ -54,6 +60,14 @@ std::vector<Row> lookback::test::linear_rows() {
          "same input",
          [](const Tensors& x) -> Tensors { return {matmul_transposed(x[0], x[0])}; },
          {uniform({2, 3}, -1, 1)}},
+        row_affine("(I)·(I,O)", {3}, {3, 2}),
+        row_affine("(B,I)·(I,O)", {2, 3}, {3, 4}),
+        row_affine("(B,T,I)·(I,O)", {2, 3, 4}, {4, 2}),
+        row_affine("sizes of 1", {1, 1}, {1, 1}),
+        {"affine",
+         "same input",
+         [](const Tensors& x) -> Tensors { return {affine(x[0], x[0], select(x[0], 0, 0))}; },
+         {uniform({2, 2}, -1, 1)}},
     };
 }
 
@@ -176,4 +190,27 @@ TEST_CASE("Products that do not fit name both shapes") {
     CHECK_THROWS_WITH(matmul_transposed(x({3}), x({2, 3})), "[matmul_transposed] needs matrices: (3) · (2,3)ᵀ");
     CHECK_THROWS_AS(matmul(x({2, 3}), x({4, 5})), ShapeError);
     CHECK(tape.size() == 17);  // nothing but the leaves
+}
+
+TEST_CASE("affine is x W + b, forward and backward") {
+    Generator generator(5);
+    for (const Shape& shape : {Shape{3}, Shape{4, 3}, Shape{2, 5, 3}, Shape{0, 3}, Shape{2, 0}, Shape{1, 1}}) {
+        const std::size_t I = shape.back();
+        Tape tape;
+        const Tensor x = tape.leaf(generator.uniform(shape, -1, 1)), W = tape.leaf(generator.uniform({I, 4}, -1, 1)),
+                     b = tape.leaf(generator.uniform({4}, -1, 1));
+        const Tensor y = affine(x, W, b), z = matmul(x, W) + b;
+        CHECK(close(y.value(), z.value()));
+        const Shared seed = generator.uniform(y.shape(), -1, 1);
+        const Gradients g = tape.backward(y, {x, W, b}, {.seed = seed}), h = tape.backward(z, {x, W, b}, {.seed = seed});
+        for (const Tensor& t : {x, W, b}) CHECK(close(g[t], h[t]));
+    }
+    Tape tape;
+    const auto of = [&](const Shape& shape) { return tape.leaf(filled(shape, 1)); };
+    CHECK_THROWS_WITH(affine(of({2, 3}), of({4, 5}), of({5})),
+                      "[affine] x (…,I), W (I,O) and b (O) do not fit: (2,3), (4,5) and (5)");
+    CHECK_THROWS_AS(affine(of({2, 3}), of({3, 5}), of({4})), ShapeError);
+    CHECK_THROWS_AS(affine(of({2, 3}), of({3, 5}), of({1})), ShapeError);  // b is never broadcast
+    CHECK_THROWS_AS(affine(of({2, 3}), of({3}), of({})), ShapeError);
+    CHECK_THROWS_AS(affine(of({}), of({1, 1}), of({1})), ShapeError);
 }
