@@ -86,6 +86,7 @@ static void keys(auto& v, Is<Trace::Graph::Edge> auto& e) {
     v("norm", e.norm);
 }
 static void keys(auto& v, Is<Trace::Graph> auto& g) {
+    v.optional("name", g.name);
     v("records", g.records);
     v("edges", g.edges);
 }

@@ -318,7 +318,7 @@ int main(int argc, char** argv) {
             fail<ValueError>("tour", "--text and --file are two texts: give one");
         std::vector<std::string> tokens = tokenize(lesson.flags().given("--text")   ? text
                                                    : lesson.flags().given("--file") ? read_text(file)
-                                                                            : passage,
+                                                                                    : passage,
                                                    characters);
         const std::size_t found = tokens.size();
         if (tokens.size() > std::size_t(most)) tokens.resize(std::size_t(most));
@@ -510,7 +510,7 @@ int main(int argc, char** argv) {
             trace.paths.push_back({"L (" + m.name + ")", "token 1", m.paths.front()});
             trace.paths.push_back({"L (" + m.name + ")", "token " + std::to_string(T), m.paths.back()});
         }
-        trace.matrices.push_back({.name = "attention weights α",
+        trace.matrices.push_back({.name = "attention weights α, RNN+attention",
                                   .row_label = "query",
                                   .column_label = "token",
                                   .rows = {"last state"},
@@ -518,9 +518,13 @@ int main(int argc, char** argv) {
                                   .shape = {1, T},
                                   .data = split.alpha});
         trace.graph = std::move(split.graph);
+        if (trace.graph) trace.graph->name = "RNN+attention";
         for (const auto& [name, shares] :
              {std::pair{"value share", &split.value}, {"score share", &split.score}, {"recurrence share", &split.rest}})
-            trace.series.push_back(
-                {.name = name, .x_label = "token", .x = range(T), .y_label = "share of ∂L/∂h_t", .y = *shares});
+            trace.series.push_back({.name = std::string("RNN+attention ") + name,
+                                    .x_label = "token",
+                                    .x = range(T),
+                                    .y_label = "share of ∂L/∂h_t",
+                                    .y = *shares});
     });
 }

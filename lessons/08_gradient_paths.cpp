@@ -476,6 +476,7 @@ static void flow_map(Lesson& lesson) {
     series(lesson, "recurrence share", "state t", places, "share of ∂L/∂h_t", flow.recurrence);
     series(lesson, "alpha", "state t", places, "α_t", alpha);
     trace.graph = trace_graph(loss);
+    if (trace.graph) trace.graph->name = "RNN with attention";
 }
 
 int main(int argc, char** argv) {

@@ -62,6 +62,7 @@ TEST_CASE("a trace reads back as it was written, byte for byte") {
     CHECK(std::isinf(std::get<double>(t.config.at("limit"))));
     CHECK(std::get<std::string>(t.config.at("text")) == "the cat – das Kätzchen 猫");
     CHECK(t.checks[0].kind == Trace::Kind::slope);
+    CHECK(t.graph->name == "a model");
     CHECK(t.graph->records[2].label == "here");
     CHECK(!t.graph->records[0].norm);
 }

@@ -37,7 +37,8 @@ inline Trace example_trace() {
     t.checks = {{"vanishing.rate", "norms fall as a power of the spectral radius", Trace::Kind::slope, -0.1053, -0.1054,
                  1e-3, true, "Pascanu 2013"},
                 {"masked", "masked weights are exactly 0", Trace::Kind::exact0, 0, 0, 0, true, "definition"}};
-    t.graph = Trace::Graph{.records = {{.op = "leaf", .inputs = {}, .shape = {2}, .bar_norm = 1.5},
+    t.graph = Trace::Graph{.name = "a model",
+                           .records = {{.op = "leaf", .inputs = {}, .shape = {2}, .bar_norm = 1.5},
                                        {.op = "mul", .inputs = {0, 0}, .shape = {2}, .norm = 0.5, .bar_norm = nan},
                                        {.op = "tag", .label = "here", .inputs = {Trace::Graph::constant}, .shape = {}}},
                            .edges = {{0, 1, 0, 0.75}, {0, 1, 1, 0.75}}};

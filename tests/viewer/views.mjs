@@ -78,7 +78,7 @@ export async function views(context) {
         const {rows} = await tableOf(page, '#sentence');
         equal(rows[4], ['5', tour.tokens[4], String(rnn.y[4]), String(attention.y[4])]);
     });
-    const share = (way) => tour.series.find((s) => s.name === `${way} share`).y;
+    const share = (way) => tour.series.find((s) => s.name === `RNN+attention ${way} share`).y;
     await check('flow: line widths and bars are the shares; the table holds them', async () => {
         const widths = await page.$$eval('#flow0 path[data-way]', (all) => all.map((p) => [p.dataset.way, +p.dataset.t, +p.getAttribute('stroke-width'), p.getAttribute('stroke-dasharray')]));
         holds(widths.length >= 90, `${widths.length} lines`);
@@ -105,7 +105,7 @@ export async function views(context) {
         const {head, rows} = await tableOf(page, '#heat');
         equal(head.slice(1), tour.tokens.slice(0, T));
         equal(rows, [[alpha.rows[0], ...alpha.data.map(String)]]);
-        await page.selectOption('#heat .controls label:has-text("matrix") select', {label: 'gradient shares'});
+        await page.selectOption('#heat .controls label:has-text("matrix") select', {label: 'gradient shares, RNN+attention'});
         const shares = await tableOf(page, '#heat');
         equal(shares.rows, ['value', 'score', 'recurrence'].map((w) => [w, ...share(w).map(String)]));
         await page.focus('#heat .picture');
@@ -115,6 +115,11 @@ export async function views(context) {
         await page.hover('#heat .picture', {position: cell});
         holds((await page.textContent('#heat .tip')).includes(String(share('value')[0])), 'the exact value under the mouse');
         await page.selectOption('#heat .controls label:has-text("matrix") select', '0');
+    });
+    await check('flow, heat maps and tape say which model they show', async () => {
+        holds((await page.textContent('#flow0 h3')).endsWith(', RNN+attention'), 'flow');
+        holds((await page.textContent('#heat h3')).includes(', RNN+attention'), 'heat maps');
+        holds((await page.textContent('#graph h3')).startsWith('The recorded tape of RNN+attention'), 'tape');
     });
     await check('tape: distances to the loss are those of an independent search, and of the lesson', async () => {
         const {records} = tour.graph, n = records.length, far = Array(n).fill(null), longest = Array(n).fill(null);
@@ -149,7 +154,8 @@ export async function views(context) {
     });
     await check('tape: the lesson\'s path reports', async () => {
         const {rows} = await tableOf(page, '#tape > .table');
-        equal(rows, tour.paths.map((p) => [p.from, p.to, String(p.shortest), String(p.longest), String(p.log2_count)]));
+        const count = (p) => (p.log2_count < 50 ? Math.round(2 ** p.log2_count).toLocaleString('en') : `2^${Number(p.log2_count.toPrecision(5))}`);
+        equal(rows, tour.paths.map((p) => [p.from, p.to, String(p.shortest), String(p.longest), count(p)]));
     });
     await check('checks: measured, theory, tolerance, verdict', async () => {
         const {rows} = await tableOf(page, '#checks'), signs = {eq: '=', le: '≤', ge: '≥', slope: '≈', exact0: '= 0', target: '~'};
@@ -224,7 +230,7 @@ export async function views(context) {
         await drawAll(p);
         await p.selectOption('#curve0 .controls label:has-text("y axis") select', 'linear');
         await p.click('#curve0 .legend label >> nth=2');
-        await p.selectOption('#heat .controls label:has-text("matrix") select', {label: 'gradient shares'});
+        await p.selectOption('#heat .controls label:has-text("matrix") select', {label: 'gradient shares, RNN+attention'});
         await p.click('#theme'); await p.click('#theme');
         await p.focus('#flow0 input[type=range]');
         for (let i = 0; i < 3; ++i) await p.keyboard.press('ArrowRight');

@@ -18,7 +18,7 @@ function reading({xLabel, yLabel, lines}, log) {
     const away = BACK.test(xLabel) ? 'to the right' : 'to the left';
     if (lines.some((l) => WAY.test(l.series.name))) return 'What part of each gradient came which way. Shares of one place sum to 1; a negative one pulls against the sum.';
     if (/path/i.test(yLabel)) return `Ops between a place and the loss, by the shortest way. The chain rule multiplies a gradient by a Jacobian at each: a line that climbs ${away} is an ever longer product, a level one has the same few factors whatever the distance.`;
-    if (/^‖∂L/.test(yLabel) && STEPS.test(xLabel)) return `${printable(yLabel, 20)}: how far the loss L would move if this place moved a little, so how strongly it still speaks to the loss.` + (log
+    if (/^‖∂L/.test(yLabel) && STEPS.test(xLabel)) return `${printable(yLabel, 20)}: how far the loss L would move if this place moved a little, so how strongly it still speaks to the loss.${/\(h,c\)/.test(yLabel) ? ' (h,c) is all that an LSTM hands on: the state h that it shows and the cell c that it keeps.' : ''}` + (log
         ? ` A straight fall ${away}: each step back multiplies by the same factor below 1. A level line: nothing is lost with distance.` : '');
     return log ? 'Each power of ten has the same height: on a linear x axis a straight line is a constant factor per unit.' : '';
 }
@@ -106,7 +106,8 @@ function curve(group, id) {
     const {lines} = group, K = (what) => `${what}:${group.key}`;
     const positive = (v) => v > 0 && v < Infinity;
     const span = extent(lines, 'y', positive), whole = extent(lines, 'y', Number.isFinite);
-    const natural = span && whole[0] > 0 && span[1] / span[0] > 100 ? 'log' : 'linear';
+    const decades = /^‖∂L/.test(group.yLabel) ? 10 : 100;  // a gradient's norm moves by factors
+    const natural = span && whole[0] > 0 && span[1] / span[0] > decades ? 'log' : 'linear';
     const axis = (of) => view.get(K(of), of === 'y' ? natural : 'linear', ['log', 'linear']);
     const shown = () => lines.filter((l) => !l.trace.off && view.get(`off:${group.key}:${l.id}`, false) === false);
     const look = (line) => {

@@ -6,6 +6,9 @@ import {choice, figure, swatch} from './figure.js';
 import {table} from './table.js';
 import * as view from './view.js';
 
+// A number of paths by its log₂: as it is, if a number holds it.
+const howMany = (log2) => log2 < 50 ? Math.round(2 ** log2).toLocaleString('en') : `2^${short(+log2.toPrecision(5))}`;
+
 const MOST = 4000;  // records in one picture; of more, those around the chosen one
 
 export function graph(trace) {
@@ -17,7 +20,7 @@ export function graph(trace) {
     const start = farthest(), at = () => view.get('record', start, (i) => Number.isInteger(i) && i >= 0 && i < n);
     const lost = g.shortest.filter((d) => d < 0).length;
     const name = (i) => `${i} ${printable(g.records[i].op, 30)}${g.records[i].label ? ` “${printable(g.records[i].label, 24)}”` : ''}`;
-    const paths = (i) => { const c = g.log2Count[i]; return c === -Infinity ? 'no path' : c < 50 ? `${Math.round(2 ** c).toLocaleString('en')} path${c ? 's' : ''}` : `2^${short(+c.toPrecision(5))} paths`; };
+    const paths = (i) => { const c = g.log2Count[i]; return c === -Infinity ? 'no path' : `${howMany(c)} path${c ? 's' : ''}`; };
     const told = (i) => {
         const r = g.records[i];
         return [`record ${name(i)}, shape (${r.shape.join(',')})`, g.shortest[i] < 0 ? 'no path to the loss' : `${g.shortest[i]} ops to the loss, the longest way ${g.longest[i]}, ${paths(i)}`,
@@ -32,7 +35,7 @@ export function graph(trace) {
     const said = h('output', {class: 'said'});
     const slider = h('input', {type: 'range', min: 0, max: n - 1, step: 1, value: at(), oninput: (e) => move(+e.target.value)});
     const box = figure({
-        id: 'graph', title: 'The recorded tape, and how far each record is from the loss',
+        id: 'graph', title: `The recorded tape${g.name ? ' of ' + printable(g.name, 40) : ''}, and how far each record is from the loss`,
         note: () => `Each mark is a record, in the order in which the tape was written; its height is the number of ops from it to the loss. Strong colour: a strong gradient ‖ȳ‖, from ${short(high)} down to ${short(low === Infinity ? 0 : low)}, on a log scale. The thick line is the shortest path from the chosen record to the loss.` +
             (lost ? ` ${lost.toLocaleString('en')} ${lost > 1 ? 'records have' : 'record has'} no path to the loss and ${lost > 1 ? 'are' : 'is'} not drawn.` : '') +
             (n > MOST ? ` Of ${n.toLocaleString('en')} records the ${MOST.toLocaleString('en')} around the chosen one are drawn.` : ''),
@@ -103,7 +106,7 @@ export function pathTable(trace) {
     if (!trace.paths.length) return null;
     return table({
         caption: 'Paths on the tape, in ops', length: trace.paths.length,
-        columns: [{name: 'from'}, {name: 'to'}, {name: 'shortest (ops)', number: true}, {name: 'longest (ops)', number: true}, {name: 'log₂ of the number of paths', number: true}],
-        cell: (i, j) => { const p = trace.paths[i]; return [printable(p.from, 40), printable(p.to, 40), p.reached ? p.shortest : 'no path', p.reached ? p.longest : 'no path', p.reached ? p.log2Count : '–'][j]; },
+        columns: [{name: 'from'}, {name: 'to'}, {name: 'shortest (ops)', number: true}, {name: 'longest (ops)', number: true}, {name: 'number of paths', number: true}],
+        cell: (i, j) => { const p = trace.paths[i]; return [printable(p.from, 40), printable(p.to, 40), p.reached ? p.shortest : 'no path', p.reached ? p.longest : 'no path', p.reached ? howMany(p.log2Count) : '–'][j]; },
     });
 }

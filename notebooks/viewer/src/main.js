@@ -13,14 +13,16 @@ import {readTrace, TraceError} from './trace.js';
 import * as view from './view.js';
 
 const pristine = '<!doctype html>\n' + document.documentElement.outerHTML;  // before anything is drawn: what a saved page is made of
-const LARGEST = 256 * 2 ** 20, PATIENCE = 60_000;
+const SMALL = 2 ** 20, LARGEST = 256 * 2 ** 20, PATIENCE = 60_000;
 const traces = [];
 const $ = (id) => document.getElementById(id);
 
 // ---- reading
 
-// In a worker, so that a large or a hostile file freezes nothing; if there can be no worker, here.
+// In a worker, so that a large or a hostile file freezes nothing; if there can be no worker, here. A small text is read
+// here and now, so that a report is never seen empty.
 function read(source) {
+    if (typeof source === 'string' && source.length <= SMALL) return Promise.resolve(source).then(readTrace);
     return new Promise((resolve, reject) => {
         let worker;
         try {

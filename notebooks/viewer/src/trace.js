@@ -126,7 +126,7 @@ function graph(v, at) {
         if (!to || to.inputs[count(e.input, `${where}.input`)] !== count(e.from, `${where}.from`)) refuse(where, 'there are no such records');
         return {from: e.from, to: e.to, norm: number(e.norm, `${where}.norm`)};
     });
-    return {records, edges, ...distances(records)};
+    return {name: optional(v.name, text, `${at}.name`, ''), records, edges, ...distances(records)};
 }
 
 // From each record to the last one, the loss: the shortest and the longest path, in ops, and log₂ of the number of paths.
