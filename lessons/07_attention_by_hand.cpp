@@ -113,7 +113,7 @@ static void softmax_jacobian(Lesson& lesson) {
     lesson.step("Softmax's Jacobian: J_ij = ∂α_i/∂s_j = α_i (1 if i = j, else 0) − α_i α_j");
     Tape tape;
     const Tensor scores = tape.leaf(sequence({{0, ln2, 2 * ln2}}));
-    Array J = jacobian(softmax(scores, -1), scores);
+    Array J = jacobian(normalise(lesson, scores), scores);
     const std::vector<std::string> places{"s_1", "s_2", "s_3"};
     std::vector<std::vector<std::string>> rows{{"49 J", "s_1", "s_2", "s_3"}};
     for (std::size_t i = 0; i < 3; ++i) {
@@ -148,7 +148,7 @@ static void softmax_jacobian(Lesson& lesson) {
         "shift of all scores changes nothing), and a change of scores becomes at most half as long: over 200 random "
         "score vectors the longest is " +
         terminal::number(steepest, "%.4f") +
-        " of its length; two equal scores reach 1/2. Near a certain choice J is near 0.");
+        " of its length; two equal scores reach 1/2. Where one weight is near 1, J is near 0.");
     lesson.check("07.rows_of_j", "Rows of J: |Σ_j J_ij|, 200 draws", le, row_sum, 0, 1e-14, "J 1 = 0");
     lesson.check("07.half", "Largest ‖J‖ of 200 draws", le, steepest, 0.5, 1e-12, "our own bound");
     lesson.check("07.half_reached", "‖J‖ of two equal scores", eq, spectral_norm(jacobian(softmax(two, -1), two)), 0.5,
@@ -167,7 +167,8 @@ static void additive_by_hand(Lesson& lesson) {
     lesson.say(
         "W_q and W_k are identities, v = (2 ln 3, 1), q = 0, and tanh(k_1) = (½, 0), k_2 = 0. Then the scores are "
         "(ln 3, 0), the weights (¾, ¼), and with u = (1, 0) and unit vectors as values ∂L/∂s = (3, −3)/16. Behind the "
-        "tanh each number is multiplied by its slope, 1 − tanh²: ¾ for k_1's first entry.");
+        "tanh each number is multiplied by its slope, 1 − tanh²: ¾ for the first entry of k_1 = (½ ln 3, 0), and 1 "
+        "for those that are 0. The query's gradient is the sum of both keys' ways, (¾ − 1) · 2 ln 3 · 3/16.");
     const Array identity = sequence({{1, 0}, {0, 1}});
     Tape tape;
     const AdditiveScore score(Parameter(Array{{1, 0}, {0, 1}}), Parameter(Array{{1, 0}, {0, 1}}),
@@ -178,12 +179,13 @@ static void additive_by_hand(Lesson& lesson) {
     const Gradients g = tape.backward(matmul(weights, values), {q, k}, {.seed = sequence({{1, 0}})});
     const Numbers dq{-3 * ln3 / 32, 0}, dk{9 * ln3 / 32, 3 / 16., -3 * ln3 / 8, -3 / 16.},
         dW{9 * ln3 * ln3 / 64, 3 * ln3 / 32, 0, 0};
-    lesson.line(
-        terminal::table({{"", "by hand", "on the tape"},
-                         {"α_1", "3/4", terminal::number(weights.value()(0, 0, 0))},
-                         {"∂L/∂q, first entry", "-3 ln 3 / 32", terminal::number(g[q](0, 0, 0))},
-                         {"∂L/∂k_1, first entry", "9 ln 3 / 32", terminal::number(g[k](0, 0, 0))},
-                         {"∂L/∂W_k, first entry", "9 (ln 3)² / 64", terminal::number(g[score.W_k].data()[0])}}));
+    lesson.line(terminal::table(
+        {{"", "by hand", "on the tape"},
+         {"α_1", "3/4 = 0.75", terminal::number(weights.value()(0, 0, 0))},
+         {"∂L/∂q, first entry", "-3 ln 3 / 32 = " + terminal::number(dq[0]), terminal::number(g[q](0, 0, 0))},
+         {"∂L/∂k_1, first entry", "9 ln 3 / 32 = " + terminal::number(dk[0]), terminal::number(g[k](0, 0, 0))},
+         {"∂L/∂W_k, first entry", "9 (ln 3)² / 64 = " + terminal::number(dW[0]),
+          terminal::number(g[score.W_k].data()[0])}}));
     lesson.check("07.additive", "Additive weights: tape − (¾, ¼)", le, difference(weights.value(), {0.75, 0.25}), 0,
                  1e-14, "by hand");
     lesson.check("07.additive_gradient", "∂L/∂q, ∂L/∂k, ∂L/∂W_k: tape − hand", le,
@@ -229,7 +231,8 @@ static BothReadings both_readings(const Lesson& lesson, const AdditiveScore& sco
         double printed_sum = 0, published_sum = 0;
         for (std::size_t i = 0; i < T; ++i) {
             printed_sum += printed.emplace_back(std::exp(double(scores.value()(0, t, i))) / diagonal);
-            published_sum += published.emplace_back(weights.value()(0, t, i));
+            published_sum += published.emplace_back(
+                lesson.broken("printed-denominator") ? printed.back() : double(weights.value()(0, t, i)));
         }
         both.printed_sums.push_back(printed_sum), both.published_sums.push_back(published_sum);
     }
@@ -246,10 +249,8 @@ static void denominator(Lesson& lesson) {
     lesson.step("Over what does the denominator sum? Two readings of one formula");
     lesson.say(
         "The course text prints α_{t,i} with a denominator that sums exp(v · tanh(W_q s_j + W_k h_j)) over j: the "
-        "query "
-        "moves along with the key. In the paper the query stays, s_{t−1}, and only the key moves. Both, with one "
-        "number "
-        "a state, all weights 1, and s = h = (0, 1):");
+        "query moves along with the key. In the paper the query stays (it is s_{t−1} there; here s_t, to compare), and "
+        "only the key moves. Both, with one number a state, all weights 1, and s = h = (0, 1):");
     lesson.predict("row");
     const AdditiveScore ones(Parameter(filled({1, 1}, 1)), Parameter(filled({1, 1}, 1)), Parameter(filled({1}, 1)));
     const BothReadings both = both_readings(lesson, ones, sequence({{0}, {1}}), sequence({{0}, {1}}));
@@ -273,17 +274,15 @@ static void denominator(Lesson& lesson) {
         const BothReadings of_random =
             both_readings(lesson, random, generator.normal({1, 4, 4}, 0, 3), generator.normal({1, 4, 4}, 0, 3));
         printed_gaps.push_back(furthest_from_1(of_random.printed_sums));
-        const Numbers& used = lesson.broken("printed-denominator") ? of_random.printed_sums : of_random.published_sums;
-        published_sums.insert(published_sums.end(), used.begin(), used.end());
+        published_sums.insert(published_sums.end(), of_random.published_sums.begin(), of_random.published_sums.end());
     }
     const double gap = measure::median(printed_gaps);
     lesson.say(
-        "Only as published do the weights sum to 1, which the course asks of them one paragraph earlier. In 101 random "
+        "Only as published do the weights sum to 1, which the course itself asks of them earlier. In 101 random "
         "models with four states the worst printed row is off by " +
         terminal::number(gap, "%.2f") +
         " (the median). And with more target than source words the printed sum has no h_j left to go with s_j. "
-        "(Bahdanau "
-        "et al. 2015, eq. 6 and app. A.2.2.)");
+        "(Bahdanau et al. 2015, eq. 6 and app. A.2.2.)");
     lesson.check("07.printed_1", "As printed: sum of row 1", eq, both.printed_sums[0], (1 + e1) / below, 1e-14,
                  "(1+e^tanh1)/(1+e^tanh2)");
     lesson.check("07.printed_2", "As printed: sum of row 2", eq, both.printed_sums[1], (e1 + e2) / below, 1e-14,
@@ -309,8 +308,10 @@ static void focus(Lesson& lesson) {
     double moved = 0;
     for (std::size_t i = 0; i < 3; ++i) moved = std::max(moved, std::abs(low[i] - shifted[i]));
     lesson.say(
-        "Only differences count: α_i/α_j = exp(s_i − s_j), and 1024 added to every score moves no bit. But one score "
-        "ahead of T − 1 equal ones by a margin Δ gets α = 1/(1 + (T−1) e^−Δ): while scores stay bounded, the focus "
+        "Only differences count: α_i/α_j = exp(s_i − s_j), and 1024 added to scores 0, 1, 3 moves no bit of their "
+        "weights "
+        "(added to scores that it rounds, no more than that). But one score ahead of T − 1 equal ones by a margin Δ "
+        "gets α = 1/(1 + (T−1) e^−Δ): while scores stay bounded, the focus "
         "thins out as the source grows. To hold 0.9, the margin must grow as ln T.");
     Numbers lengths, tops, needed;
     double worst = 0, worst_needed = 0;
@@ -373,7 +374,8 @@ static void positive(Lesson& lesson) {
     }
     using Limits = std::numeric_limits<Real>;
     const double normal = -std::log(double(Limits::min())), least = -std::log(double(Limits::denorm_min())) + ln2;
-    lesson.reveal("gap", gone, least);
+    // Two theories, by where exp stops; the text tells both.
+    lesson.reveal("gap", gone, std::abs(gone - normal) < std::abs(gone - least) ? normal : least);
     Tape tape;
     const Tensor scores = tape.leaf(sequence({{1, 2, 3}})), values = tape.leaf(sequence({{1, 0}, {0, 1}, {5, 7}}));
     const Tensor weights = attention_weights(scores, Mask({1, 1, 3}, {true, true, false}));
@@ -434,7 +436,9 @@ int main(int argc, char** argv) {
             const double a = 1 / 7., b = 2 / 7., c = 4 / 7., second = a * a + b * b + c * c;
             return std::sqrt(second - 2 * (a * a * a + b * b * b + c * c * c) + second * second);
         },
-        5e-5, "take the nine whole numbers of the table “49 J”, square and add them, take the root, divide by 49");
+        5e-5,
+        "‖J‖ among the checks is another length, of the longest J x with |x| = 1; this one is made of all nine "
+        "entries");
     lesson.damage("constant-sum", "backward takes softmax's denominator for a constant, so scores don't compete");
     lesson.damage("wrong-axis", "softmax runs over the queries instead of the keys");
     lesson.damage("printed-denominator", "weights are divided by the sum over the pairs (s_j, h_j), as printed");

@@ -471,9 +471,9 @@ static void flow_map(Lesson& lesson) {
     lesson.check("08.flow", "Flow map: observer − by hand, worst", le, off, 0, 1e-10, "chain rule by hand");
     lesson.check("08.flow_sum", "Shares: |value + score + rest − 1|", le, off_sum, 0, 1e-12, "linearity");
     Trace& trace = lesson.trace();
-    series(lesson, "value share", "state t", places, "share of ∂L/∂h_t", flow.value);
-    series(lesson, "score share", "state t", places, "share of ∂L/∂h_t", flow.score);
-    series(lesson, "recurrence share", "state t", places, "share of ∂L/∂h_t", flow.recurrence);
+    series(lesson, "RNN with attention, value share", "state t", places, "share of ∂L/∂h_t", flow.value);
+    series(lesson, "RNN with attention, score share", "state t", places, "share of ∂L/∂h_t", flow.score);
+    series(lesson, "RNN with attention, recurrence share", "state t", places, "share of ∂L/∂h_t", flow.recurrence);
     series(lesson, "alpha", "state t", places, "α_t", alpha);
     trace.graph = trace_graph(loss);
     if (trace.graph) trace.graph->name = "RNN with attention";

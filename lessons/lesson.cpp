@@ -1,4 +1,5 @@
 #include "lessons/lesson.hpp"
+#include <unistd.h>
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -85,14 +86,16 @@ int Lesson::grade() {
     int code = 0;
     for (std::size_t i = 0; i < answer_.size(); i += 2) {
         const Exercise& e = named(exercises_, answer_[i], "--answer");
-        const double given = guessed_number(answer_[i + 1]), wanted = e.answer();
-        if (std::abs(given - wanted) <= e.tolerance) {
-            line(terminal::styled(Style::good, "Right: ") + e.question + " " + terminal::number(given));
-        } else {
-            line(terminal::styled(Style::bad, "Not yet: ") + e.question);
-            say("Hint: " + e.hint);
-            code = 1;
+        const double given = guessed_number(answer_[i + 1]), wanted = e.answer(), error = std::abs(given - wanted);
+        // Whoever rounds to three digits has understood; where whole numbers count, the tolerance is 0.
+        if (error <= e.tolerance || (e.tolerance > 0 && error <= 0.005 * std::abs(wanted))) {
+            say(terminal::styled(Style::good, "Right: ") + e.question + " " + terminal::number(wanted));
+            continue;
         }
+        say(terminal::styled(Style::bad, "Not yet: ") + e.question);
+        const bool close = error <= 0.02 * std::abs(wanted);
+        say(close ? "Hint: that is close; more digits, or a whole number, are wanted." : "Hint: " + e.hint);
+        code = 1;
     }
     return code;
 }
@@ -121,10 +124,11 @@ int Lesson::run(int argc, char** argv, const std::function<void()>& body) {
         return Flags::refuse(std::string(e.what()) + " (--help shows the flags)");
     }
     try {
+        const std::filesystem::path file = trace_file();  // first: what can't be written should not be computed
         line(terminal::styled(Style::heading, trace_.lesson.substr(0, 2) + "  " + title_));
         run_seeds(body);
         close();
-        write();
+        write(file);
         if (!std::cout.flush()) return Flags::refuse("standard output can't be written");
     } catch (const std::invalid_argument& e) {
         return Flags::refuse(e.what());
@@ -150,6 +154,7 @@ static bool holds(Trace::Kind kind, const Trace::Check& c) {
 void Lesson::run_seeds(const std::function<void()>& body) {
     const auto begin = [&] {
         trace_ = begin_trace(trace_.lesson, seed());
+        trace_.config["title"] = title_;
         trace_.config["quick"] = quick_;
         if (!broken_.empty()) trace_.config["break"] = broken_;
         rules_.clear();
@@ -191,11 +196,19 @@ void Lesson::run_seeds(const std::function<void()>& body) {
     }
 }
 
-void Lesson::write() {
-    const std::filesystem::path file = trace_file_.empty() ? std::filesystem::path(out_) / (trace_.lesson + ".json")
-                                                           : std::filesystem::path(trace_file_);
+// Where the trace goes, in a folder that is there.
+std::filesystem::path Lesson::trace_file() const {
+    namespace fs = std::filesystem;
+    const fs::path file = trace_file_.empty() ? fs::path(out_) / (trace_.lesson + ".json") : fs::path(trace_file_);
+    const fs::path folder = file.has_parent_path() ? file.parent_path() : fs::path(".");
     std::error_code error;
-    if (file.has_parent_path()) std::filesystem::create_directories(file.parent_path(), error);
+    fs::create_directories(folder, error);
+    if (error || access(folder.c_str(), W_OK) != 0)
+        throw std::invalid_argument("no trace can be written into " + folder.string());
+    return file;
+}
+
+void Lesson::write(const std::filesystem::path& file) {
     write_trace(trace_, file);
     line("Trace: " + terminal::printable(file.string()));
     if (!std::filesystem::is_regular_file(file) || file.extension() == ".html") return;  // no place beside it
@@ -204,12 +217,17 @@ void Lesson::write() {
     line("Report: " + terminal::printable(report.string()));
 }
 
+// What is typed, if --step is there to wait for it.
+std::string Lesson::wait(const std::string& what) {
+    std::string typed;
+    if (!step_ || muted_ || !terminal::is_terminal()) return typed;
+    std::cout << terminal::styled(Style::dim, "  " + what + " ") << std::flush;
+    std::getline(std::cin, typed);
+    return typed;
+}
+
 void Lesson::step(const std::string& heading) {
-    if (step_ && steps_ && !muted_ && terminal::is_terminal()) {
-        std::cout << terminal::styled(Style::dim, "  Enter goes on ") << std::flush;
-        std::string ignored;
-        std::getline(std::cin, ignored);
-    }
+    if (steps_) wait("Enter goes on");
     line();
     line(terminal::styled(Style::bold, std::to_string(++steps_) + ". " + heading));
 }
@@ -238,18 +256,30 @@ void Lesson::predict(const std::string& name) {
     const Question& q = named(predictions_, name, "--predict");
     const auto guess = guesses_.find(name);
     if (guess != guesses_.end())
-        say(terminal::styled(Style::bold, "Your guess: ") + terminal::number(guess->second) + ". " + q.question);
-    else
-        say(terminal::styled(Style::bold, "Before you look: ") + q.question + "  (" + command(trace_.lesson) + " --predict " + name +
-            "=NUMBER)");
+        return say(terminal::styled(Style::bold, "Your guess: ") + terminal::number(guess->second) + ". " + q.question);
+    say(terminal::styled(Style::bold, "Before you look: ") + q.question + " (" + command(trace_.lesson) +
+        " --predict " + name + "=NUMBER)");
+    try {
+        const std::string typed = wait("Your guess, a number (Enter goes on without one)");
+        if (!typed.empty()) guesses_[name] = guessed_number(typed);
+    } catch (const std::invalid_argument& e) {
+        say(e.what());
+    }
 }
 
 void Lesson::reveal(const std::string& name, double measured, double theory) {
     const auto guess = guesses_.find(name);
-    const std::string guessed = guess == guesses_.end() ? "" : "you guessed " + terminal::number(guess->second) + ", ";
-    line(terminal::styled(Style::bold, name + ": ") + guessed + "measured " + terminal::number(measured) + ", theory " +
-         terminal::number(theory));
-    if (guess != guesses_.end()) trace_.predictions.push_back({name, guess->second, measured});
+    const bool guessed = guess != guesses_.end();
+    const double error = guessed ? std::abs(guess->second - measured) : 0;
+    std::string off;
+    if (guessed && error > 0 && measured != 0)
+        off = "; your guess is off by " + (error < std::abs(measured)
+                                               ? terminal::number(100 * error / std::abs(measured), "%.2g") + " %"
+                                               : terminal::number(error, "%.2g"));
+    say(terminal::styled(Style::bold, name + ": ") +
+        (guessed ? "you guessed " + terminal::number(guess->second) + ", " : "") + "measured " +
+        terminal::number(measured) + ", theory " + terminal::number(theory) + off);
+    if (guessed) trace_.predictions.push_back({name, guess->second, measured});
 }
 
 bool Lesson::check(const std::string& id, const std::string& claim, Rule rule, double measured, double theory,
@@ -269,19 +299,19 @@ void Lesson::close() {
     const std::size_t claim_width = std::min<std::size_t>(terminal::width(), 110) - 42;
     for (const Exercise& e : exercises_) {
         line();
-        say(terminal::styled(Style::bold, "Exercise. ") + e.question + "  (" + command(trace_.lesson) + " --answer " + e.name +
-            " NUMBER)");
+        say(terminal::styled(Style::bold, "Exercise. ") + e.question + " (" + command(trace_.lesson) + " --answer " +
+            e.name + " NUMBER)");
     }
     line();
     const std::string measured = seeds_ > 1 ? "      median" : "    measured";
     line(terminal::styled(Style::bold,
                           terminal::fit("Checks", claim_width) + measured + "        theory  tol    verdict"));
-    std::string failing;
+    std::vector<const Trace::Check*> failing;
     for (std::size_t i = 0; i < trace_.checks.size(); ++i) {
         const Trace::Check& c = trace_.checks[i];
         const bool target = c.kind == Trace::Kind::target;
-        char tolerance[16];
-        std::snprintf(tolerance, sizeof tolerance, c.tolerance == 0 ? "0" : "%.0e", c.tolerance);
+        std::string tolerance = terminal::number(c.tolerance, c.tolerance == 0 ? "%.0f" : "%.0e");
+        if (std::stod(tolerance) != c.tolerance) tolerance = terminal::number(c.tolerance, "%.2g");
         const Style style = c.pass ? Style::good : target ? Style::dim : Style::bad;
         line(terminal::fit(c.claim, claim_width) + terminal::fit_right(terminal::number(c.measured), 12) + " " +
              terminal::fit((target ? target_signs : signs)[int(rules_[i].kind)], 1) +
@@ -289,11 +319,15 @@ void Lesson::close() {
              terminal::styled(style, c.pass   ? " holds"
                                      : target ? " differs"
                                               : " FAILS"));
-        if (!passes(c)) failing += (failing.empty() ? "" : ", ") + c.id;
+        if (!passes(c)) failing.push_back(&c);
     }
-    if (!broken_.empty())
-        say(terminal::styled(Style::bad, "Broken on purpose") + ": " + named(damages_, broken_, "--break").question +
-            ". " + (failing.empty() ? "No check noticed." : "Noticed by: " + failing));
+    line(terminal::styled(Style::dim, "= ≤ ≥ ≈ must hold, within tol; ~ ≲ ≳ are expected of typical draws only"));
+    if (quick_asked_ && quick_)
+        line(terminal::styled(Style::dim, "--quick left out what trains, or measures for long"));
+    if (broken_.empty()) return;
+    say(terminal::styled(Style::bad, "Broken on purpose") + ": " + named(damages_, broken_, "--break").question + ". " +
+        (failing.empty() ? "No check noticed." : "Noticed by:"));
+    for (const Trace::Check* c : failing) line("  " + terminal::fit(c->id, 24) + " " + c->claim);
 }
 
 }  // namespace lookback

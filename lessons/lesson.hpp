@@ -16,6 +16,7 @@
 // Exit codes: 0 all checks hold (or the answer is right), 1 a check fails (or it is not), 2 the user's input can't be
 // used (one line on standard error says why).
 #pragma once
+#include <filesystem>
 #include <functional>
 #include <map>
 #include <string>
@@ -67,7 +68,7 @@ public:
     // where what must hold of m and t is the same: an "at most" stays one. (The trace knows it as a target.)
     Rule typical(Trace::Kind kind) const { return {kind, seed_ == own_seed}; }
 
-    bool quick() const { return quick_; }
+    bool quick() const { return quick_asked_ = true, quick_; }  // for parts that --quick leaves out
     std::uint64_t seed() const { return std::uint64_t(seed_); }
     Trace& trace() { return trace_; }
 
@@ -84,8 +85,10 @@ private:
     void read_guesses();
     int grade();
     void run_seeds(const std::function<void()>& body);
+    std::string wait(const std::string& what);
     void close();
-    void write();
+    std::filesystem::path trace_file() const;
+    void write(const std::filesystem::path& file);
     std::string footer() const;
 
     std::string title_;
@@ -94,6 +97,7 @@ private:
     std::vector<Rule> rules_;  // of its checks
     bool quick_ = false, step_ = false, muted_ = false;
     std::int64_t seed_ = own_seed, seeds_ = 1;
+    mutable bool quick_asked_ = false;
     int steps_ = 0;
     std::string out_ = "lookback-out", trace_file_, broken_;
     std::vector<std::string> predict_, answer_;

@@ -174,16 +174,29 @@ static std::string draw(const std::vector<Curve>& curves, const Axis& x_axis, co
     if (x.high == x.low) x.high = x.low + 1;
 
     const std::size_t margin = 8, inside = std::min(width - margin - 1, std::max<std::size_t>(points, 24));
-    std::vector<std::string> grid(rows, std::string(inside, ' '));
+    struct Place {
+        std::string letters;
+        std::size_t points = std::size_t(-1);  // of their curves
+    };
+    std::vector<std::vector<Place>> grid(rows, std::vector<Place>(inside));
     for (const Curve& curve : curves)
         for (std::size_t i = 0; i < curve.y.size(); ++i) {
             const double at = x.of(x_of(curve, i)), v = y.of(curve.y[i]);
             if (std::isnan(at) || std::isnan(v)) continue;
-            grid[rows - 1 - y.place(v, rows)][x.place(at, inside)] = curve.letter;
+            Place& here = grid[rows - 1 - y.place(v, rows)][x.place(at, inside)];
+            if (curve.y.size() < here.points) here = {"", curve.y.size()};  // single marks lie upon lines
+            if (curve.y.size() == here.points && here.letters.find(curve.letter) == std::string::npos)
+                here.letters += curve.letter;
         }
     std::string out = "  " + y_axis.label + "\n";
-    for (std::size_t r = 0; r < rows; ++r)
-        out += fit_right(labels[r], margin - 1) + (labels[r].empty() ? "│" : "┤") + grid[r] + "\n";
+    for (std::size_t r = 0; r < rows; ++r) {
+        out += fit_right(labels[r], margin - 1) + (labels[r].empty() ? "│" : "┤");
+        for (std::size_t c = 0; c < inside; ++c) {  // where curves lie on each other, their letters take turns
+            const std::string& here = grid[r][c].letters;
+            out += here.empty() ? ' ' : here[c % here.size()];
+        }
+        out += '\n';
+    }
     const auto end = [&](double at) { return x.log ? number(std::pow(10, at), "%.4g") : number(at, "%.6g"); };
     const std::string first = end(x.low), last = end(x.high);
     out += std::string(margin - 1, ' ') + "└" + repeat("─", inside) + "\n" + std::string(margin, ' ') + first +

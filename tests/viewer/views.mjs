@@ -22,7 +22,7 @@ export async function views(context) {
     await check('a report that a lesson wrote opens: its title, its verdict', async () => {
         equal(await page.textContent('#title'), '00 tour');
         equal(await page.textContent('#verdict'), `${tour.checks.filter((c) => c.pass).length} of ${tour.checks.length} checks hold`);
-        equal(await page.$$eval('nav a', (all) => all.map((a) => a.textContent)), ['Curves', 'Word by word', 'Gradient flow', 'Heat maps', 'Tape and paths', 'Checks', 'This run']);
+        equal(await page.$$eval('nav a', (all) => all.map((a) => a.textContent)), ['Curves', 'Word by word', 'Gradient flow', 'Heat maps', 'Tape and paths', 'Checks', 'This run', 'Words']);
     });
     await check('curves: every value of every series stands in the tables, to the last digit', async () => {
         equal(await page.$$eval('#curves figure', (all) => all.length), groups.size);
@@ -243,7 +243,7 @@ export async function views(context) {
             await drawAll(q);
             equal((await lines(q, 'curve0')).length, [...groups.values()][0].length - 1);
             equal(await q.$eval('#curve0 select', (s) => s.value), 'linear');
-            equal(await q.textContent('#heat h3'), 'gradient shares: way × token');
+            equal(await q.textContent('#heat h3'), 'gradient shares, RNN+attention: way × token');
             holds((await q.textContent('#flow0 output')).startsWith('t = 4 '), 't');
             equal(await q.$eval('html', (e) => e.dataset.theme), 'dark');
             await quiet(q);

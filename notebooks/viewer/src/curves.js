@@ -108,7 +108,12 @@ function curve(group, id) {
     const span = extent(lines, 'y', positive), whole = extent(lines, 'y', Number.isFinite);
     const decades = /^‖∂L/.test(group.yLabel) ? 10 : 100;  // a gradient's norm moves by factors
     const natural = span && whole[0] > 0 && span[1] / span[0] > decades ? 'log' : 'linear';
-    const axis = (of) => view.get(K(of), of === 'y' ? natural : 'linear', ['log', 'linear']);
+    const across = extent(lines, 'x', Number.isFinite);  // lengths, sizes: 10, 100, 1000
+    const naturalX = !STEPS.test(group.xLabel) && across && across[0] > 0 && across[1] / across[0] >= 100 ? 'log' : 'linear';
+    const axis = (of) => view.get(K(of), of === 'y' ? natural : naturalX, ['log', 'linear']);
+    const names = lines[0].series.labels, places = Array.from(lines[0].series.x);
+    // Named places without an order: no line joins them.
+    const named = names.length > 0 && places.length <= 24 && lines.every(({series}) => series.labels.join() === names.join() && series.x.every((v, i) => v === places[i]));
     const shown = () => lines.filter((l) => !l.trace.off && view.get(`off:${group.key}:${l.id}`, false) === false);
     const look = (line) => {
         const {series, ink} = colours();
@@ -126,7 +131,7 @@ function curve(group, id) {
         glyph.setAttribute('transform', 'translate(6,0)');
         return glyph;
     };
-    const chooser = (of) => choice(`${of} axis`, [['linear', 'linear'], ['log', 'log']], axis(of), (v) => { view.set(K(of), v, of === 'y' ? natural : 'linear'); box.refresh(); });
+    const chooser = (of) => choice(`${of} axis`, [['linear', 'linear'], ['log', 'log']], axis(of), (v) => { view.set(K(of), v, of === 'y' ? natural : naturalX); box.refresh(); });
     const backwards = /^‖∂L/.test(group.yLabel) ? STEPS.test(group.xLabel) : BACK.test(group.xLabel) && /^‖|norm|length/i.test(group.yLabel);
 
     let left = '';
@@ -173,6 +178,9 @@ function curve(group, id) {
             if (!logX) x.nice = false;
             if (!logY) { y.ticks = 6; y.tickFormat = (v) => short(v); x.tickFormat = logX ? tickText : (v) => short(v); }
             if (!logX) x.tickFormat = (v) => short(v);
+            const whole = !logX && ex && here.every((l) => l.series.x.every(Number.isInteger));
+            if (whole && ex[1] - ex[0] < x.ticks) x.ticks = Array.from({length: ex[1] - ex[0] + 1}, (_, i) => ex[0] + i);
+            if (named && !logX) { x.ticks = places; x.tickFormat = (v) => token(names[places.indexOf(v)] ?? '', Math.max(4, Math.floor(width / places.length / 8))); x.domain = [ex[0] - 0.5, ex[1] + 0.5]; }
             if (!logY && ey && ey[0] === ey[1]) y.domain = [ey[0] - (Math.abs(ey[0]) || 1), ey[0] + (Math.abs(ey[0]) || 1)];
             if (!logY && ey && ey[0] >= 0 && ey[0] < 0.5 * ey[1]) y.domain = [0, ey[1]];
             if (!logX && ex && ex[0] === ex[1]) x.domain = [ex[0] - 1, ex[0] + 1];
@@ -183,7 +191,7 @@ function curve(group, id) {
             here.forEach((line, order) => {
                 const {colour, symbol, dash, hollow} = look(line), {series} = line;
                 const points = thinned(series.x, series.y, Math.max(50, width)).map(([a, b, i]) => [okX(a) ? a : NaN, okY(b) ? b : NaN, i]);
-                marks.push(Plot.line(points, {stroke: colour, strokeWidth: line.theory ? 2.2 : 1.8, strokeDasharray: dash, strokeLinejoin: 'round'}));
+                if (!named) marks.push(Plot.line(points, {stroke: colour, strokeWidth: line.theory ? 2.2 : 1.8, strokeDasharray: dash, strokeLinejoin: 'round'}));
                 if (line.theory) return;
                 const every = points.length <= 12 ? 1 : points.length / 8;
                 const dots = points.filter((_, i) => points.length <= 12 || Math.floor((i - order * every / 7) / every) !== Math.floor((i - 1 - order * every / 7) / every));

@@ -16,14 +16,15 @@ function flow(trace, set, id) {
     const share = (way, i) => { const k = ways.indexOf(way); return k < 0 ? 0 : series[k].y[i]; };
     const colour = (way) => colours().series[{value: 0, score: 1, recurrence: 3}[way]];  // told apart by all eyes
     const percent = (v) => `${v < 0 ? '−' : ''}${(100 * Math.abs(v)).toFixed(1)} %`;
-    const told = (i) => `t = ${exact(x[i])}${word(i) === null ? '' : ` “${word(i)}”`}: ${ways.map((w) => `${w} ${percent(share(w, i))}`).join(', ')}`;
+    const told = (i) => `t = ${exact(x[i])}${word(i) === null ? '' : ` “${word(i)}”`}: ${ways.map((w) => `${named(w, i)} ${percent(share(w, i))}`).join(', ')}`;
+    const named = (way, i) => way === 'recurrence' && i === T - 1 ? 'as the query' : way;  // after the last state none follows
     const move = (i, aloud = true) => { view.set('t', i, 0); if (aloud) announce(told(i)); };
 
     const said = h('output', {class: 'said'});
     const slider = h('input', {type: 'range', min: 0, max: T - 1, step: 1, value: t(), oninput: (e) => move(+e.target.value)});
     const box = figure({
         id, title: `How ∂L/∂h_t came to each state${set.name ? ', ' + printable(set.name, 40) : ''}`,
-        note: 'The gradient flows from the loss L to the context c, and from c to each state straight down (value, score) or from the state after it (recurrence); at the last state, recurrence stands for its part as the query. The width of a line is its share of the gradient at its end; a dashed line is a negative share. Where not all places have room, those around the chosen t are drawn; the bars below hold the same for all t.',
+        note: 'The gradient flows from the loss L to the context c, and from c to each state straight down (value, score) or from the state after it (recurrence); at the last state, recurrence stands for its part as the query. The width of a line is its share of the gradient at its lower or left end, not a strength: shares of one state sum to 100 %, and a dashed line is a negative share, which the others exceed. Where not all places have room, those around the chosen t are drawn; the bars below hold the same for all t.',
         controls: [h('label', {class: 'wide'}, 't', slider), said],
         legend: () => ways.map((w) => ({label: `through the ${w}`, swatch: () => swatch({colour: colour(w), block: true})})),
         summary: () => `${T} states. ${told(t())}.`,

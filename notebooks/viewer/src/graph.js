@@ -27,7 +27,7 @@ export function graph(trace) {
             r.norm === undefined ? '' : `‖y‖ = ${short(r.norm)}`, r.barNorm === undefined ? '' : `‖ȳ‖ = ${short(r.barNorm)}`].filter(Boolean).join('; ');
     };
     const move = (i) => { view.set('record', i, start); announce(told(i)); box.refresh(); };
-    const way = (i) => { const all = [i]; while (g.next[all.at(-1)] >= 0) all.push(g.next[all.at(-1)]); return all; };
+    const way = (i) => { const next = height() === 'shortest' ? g.next : g.nextLongest, all = [i]; while (next[all.at(-1)] >= 0) all.push(next[all.at(-1)]); return all; };
     let low = Infinity, high = 0;
     for (const r of g.records) if (r.barNorm > 0 && r.barNorm < Infinity) { low = Math.min(low, r.barNorm); high = Math.max(high, r.barNorm); }
     const strength = (v) => !(v > 0) ? 0 : high > low ? Math.log(v / low) / Math.log(high / low) : 1;
@@ -36,7 +36,7 @@ export function graph(trace) {
     const slider = h('input', {type: 'range', min: 0, max: n - 1, step: 1, value: at(), oninput: (e) => move(+e.target.value)});
     const box = figure({
         id: 'graph', title: `The recorded tape${g.name ? ' of ' + printable(g.name, 40) : ''}, and how far each record is from the loss`,
-        note: () => `Each mark is a record, in the order in which the tape was written; its height is the number of ops from it to the loss. Strong colour: a strong gradient ‖ȳ‖, from ${short(high)} down to ${short(low === Infinity ? 0 : low)}, on a log scale. The thick line is the shortest path from the chosen record to the loss.` +
+        note: () => `Each mark is a record, in the order in which the tape was written; its height is the number of ops from it to the loss. Strong colour: a strong gradient ‖ȳ‖, from ${short(high)} down to ${short(low === Infinity ? 0 : low)}, on a log scale. The thick line is the ${height()} path from the chosen record to the loss.` +
             (lost ? ` ${lost.toLocaleString('en')} ${lost > 1 ? 'records have' : 'record has'} no path to the loss and ${lost > 1 ? 'are' : 'is'} not drawn.` : '') +
             (n > MOST ? ` Of ${n.toLocaleString('en')} records the ${MOST.toLocaleString('en')} around the chosen one are drawn.` : ''),
         controls: [choice('height', [['shortest', 'shortest path'], ['longest', 'longest path']], height(), (v) => { view.set('graph', v, 'shortest'); box.refresh(); }),
@@ -44,7 +44,7 @@ export function graph(trace) {
         legend: () => [
             {label: 'leaf or parameter', swatch: () => swatch({colour: 'transparent', shape: s('rect', {x: 9, y: 3, width: 8, height: 8, fill: colours().series[5]})})},
             {label: 'op', swatch: () => swatch({colour: 'transparent', shape: s('circle', {cx: 13, cy: 7, r: 4, fill: colours().series[5]})})},
-            {label: 'shortest path to the loss', swatch: () => swatch({colour: colours().series[1]})}],
+            {label: `${height()} path to the loss`, swatch: () => swatch({colour: colours().series[1]})}],
         summary: () => `${n} records. Chosen: ${told(at())}.`,
         data: () => ({
             columns: [{name: 'record', number: true}, {name: 'op'}, {name: 'label'}, {name: 'shape'}, {name: 'inputs'}, {name: 'ops to the loss, shortest', number: true}, {name: 'longest', number: true}, {name: 'log₂ of paths', number: true}, {name: '‖y‖', number: true}, {name: '‖ȳ‖', number: true}], length: n,
@@ -68,7 +68,7 @@ export function graph(trace) {
             const tall = Math.round(Math.max(260, Math.min(420, width * 0.42)));
             const svg = Plot.plot({
                 width, height: tall, marginLeft: 46, marginRight: 14, marginTop: 26, marginBottom: 42, x: {domain: [from, Math.max(to - 1, from + 1)], label: null, ticks: Math.max(2, Math.round(width / 100)), tickFormat: (v) => Number.isInteger(v) ? String(v) : ''},
-                y: {domain: [0, Math.max(1, ...here.map((i) => depth[i]))], nice: true, label: null, tickFormat: (v) => Number.isInteger(v) ? String(v) : ''},
+                y: {domain: [0, Math.max(1, ...here.map((i) => depth[i]))], nice: true, ticks: Math.min(10, Math.max(1, ...here.map((i) => depth[i]))), label: null, tickFormat: (v) => Number.isInteger(v) ? String(v) : ''},
                 style: {background: 'none', color: 'currentColor', fontSize: '12px', fontFamily: 'inherit', overflow: 'visible'},
                 marks: [
                     Plot.gridY({stroke: rule, strokeOpacity: 1}),

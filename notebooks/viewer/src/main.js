@@ -7,7 +7,7 @@ import {dropFigures, redrawAll} from './figure.js';
 import {flows} from './flow.js';
 import {graph, pathTable} from './graph.js';
 import {heat} from './heat.js';
-import {checkTable, inWords, predictionTable, runTable, verdicts} from './results.js';
+import {about, checkTable, glossary, inWords, predictionTable, runTable, verdicts} from './results.js';
 import {sentence} from './sentence.js';
 import {readTrace, TraceError} from './trace.js';
 import * as view from './view.js';
@@ -84,6 +84,7 @@ function show() {
     $('views').replaceChildren();
     $('nav').replaceChildren();
     $('loaded').replaceChildren();
+    $('about').textContent = '';
     if (!traces.length) return;
     traces.forEach((trace, i) => { trace.off = view.get(`trace-off:${i}`, false); });
     const chosen = view.get('trace', 0, (i) => Number.isInteger(i) && i >= 0 && i < traces.length), trace = traces[chosen];
@@ -96,6 +97,7 @@ function show() {
         h('button', {type: 'button', 'aria-label': `close ${printable(t.title)}`, onclick: () => { traces.splice(i, 1); view.set('trace', 0, 0); show(); }}, '×')))));
     const {fails} = verdicts(trace);
     $('verdict').textContent = inWords(trace);
+    $('about').textContent = about(trace);
     $('verdict').className = fails ? 'bad' : 'good';
 
     const several = traces.length > 1;
@@ -108,8 +110,9 @@ function show() {
         part('checks', 'Checks', several ? traces.map(checkTable) : checkTable(trace)),
         part('predictions', 'Predictions', predictionTable(trace)),
         part('run', 'This run', runTable(trace)),
+        part('words-used', 'Words', glossary()),
     ].filter(Boolean);
-    if (all.length === 1) $('views').append(h('p', null, 'This trace holds no series, matrix, graph or check: there is nothing to draw.'));
+    if (all.length === 2) $('views').append(h('p', null, 'This trace holds no series, matrix, graph or check: there is nothing to draw.'));
     for (const {id, title, box} of all) {
         $('nav').append(h('a', {href: '#' + id, onclick: (e) => { e.preventDefault(); box.scrollIntoView(); box.focus({preventScroll: true}); }}, title));
         $('views').append(box);

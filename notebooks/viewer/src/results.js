@@ -53,6 +53,25 @@ export function predictionTable(trace) {
     });
 }
 
+// At the top: what was run, in the run's own words.
+export function about(trace) {
+    const config = new Map(trace.config), words = trace.tokens.slice(0, 40).join(' ');
+    return [config.get('title'), words && `Text: “${words}${trace.tokens.length > 40 ? ' …' : ''}”.`, config.has('loss') && `Loss: L = ${config.get('loss')}.`, config.has('weights') && `Weights: ${config.get('weights')}.`]
+        .filter(Boolean).map((s) => printable(String(s), 400)).join(' ');
+}
+
+const WORDS = [
+    ['L', 'the loss: a number that says how wrong the model is'],
+    ['h_t', 'the state of a recurrent network after word t: all that it hands on (an LSTM also hands on its cell, c_t)'],
+    ['‖∂L/∂h_t‖', 'the length of the gradient at h_t: how much L can still move if h_t moves. Near 0, nothing is learned from word t'],
+    ['gates', 'numbers between 0 and 1 by which an LSTM or a GRU multiplies what it keeps. Near 1 a gradient passes nearly whole'],
+    ['attention: α, context', 'the weights α say how much of each state’s value is mixed into one vector, the context, from which the model answers. A score says how well a state fits the query; softmax makes weights of scores'],
+    ['value, score, recurrence', 'the ways by which a gradient reaches a state: as what was mixed, as what decided the weights, or through the next state'],
+    ['ȳ', 'the gradient ∂L/∂y of a recorded value y; ‖ȳ‖ is its length'],
+    ['path, op', 'a way through the recorded operations (ops) from a value to the loss. A gradient is the sum over all paths of the product of slopes along each: more paths are not more strength, and a fused step counts as one op'],
+];
+export const glossary = () => h('dl', null, WORDS.map(([word, meaning]) => [h('dt', null, word), h('dd', null, meaning)]));
+
 export function runTable(trace) {
     const {build} = trace;
     const all = [['lesson', trace.lesson], ['seed', trace.seed], ['numbers', trace.real], ...trace.config, ['compiler', build.compiler], ['BLAS kernel', build.blasKernel], ['BLAS threads', build.threads],

@@ -29,6 +29,10 @@ export function sentence(trace) {
         for (const g of group) for (const v of g.y) if (Number.isFinite(v) && keep(v)) { low = Math.min(low, v); high = Math.max(high, v); }
         return low > high ? [0, 0] : [low, high];
     };
+    const span = (group, log) => {  // the smallest has a bar, too: only 0 has none
+        const [low, high] = ends(group, log ? (v) => v > 0 : () => true);
+        return [log && low > 0 ? +`1e${Math.ceil(Math.log10(low)) - 1}` || low : low, high];
+    };
     const colour = (series) => colours().series[found.get(what()).indexOf(series) % 7];
     const pages = Math.ceil(trace.tokens.length / PAGE);
     const page = () => view.get('sentence-page', 0, (p) => Number.isInteger(p) && p >= 0 && p < pages);
@@ -43,7 +47,7 @@ export function sentence(trace) {
     const box = figure({
         id: 'sentence', title: `${printable(what())} under each token`, controls,
         note: () => {
-            const [low, high] = ends(chosen(), scale() === 'log' ? (v) => v > 0 : () => true);
+            const [low, high] = span(chosen(), scale() === 'log');
             return scale() === 'log' ? `Bar height is logarithmic, from ${short(low)} (no bar) to ${short(high)} (full); a faint line stands at each ${stride(low, high) === 1 ? 'power' : `${stride(low, high)} powers`} of ten.`
                 : `Bar height is linear, from 0 to ${short(Math.max(Math.abs(low), Math.abs(high)))}; a hollow bar is negative.`;
         },
@@ -66,7 +70,7 @@ export function sentence(trace) {
         },
         draw(width) {
             const here = chosen(), log = scale() === 'log', {ink, rule, dim} = colours();
-            const [low, high] = ends(here, log ? (v) => v > 0 : () => true), most = Math.max(Math.abs(low), Math.abs(high)) || 1;
+            const [low, high] = span(here, log), most = Math.max(Math.abs(low), Math.abs(high)) || 1;
             const size = (v) => !Number.isFinite(v) ? (v > 0 ? TALL : 0) : log ? (v > 0 ? TALL * (high > low ? Math.log(v / low) / Math.log(high / low) : 1) : 0) : TALL * Math.abs(v) / most;
             const bar = here.length > 4 ? 4 : 8, group = here.length * (bar + 1), gutter = 40;
             const svg = s('svg', {width, 'font-size': 12, fill: ink}), hits = [], lines = [[]];

@@ -24,7 +24,7 @@ export function table({caption, columns, length, cell, row, show}) {
     };
     fill();
     return h('div', {class: 'table'},
-        h('div', {class: 'scroll', tabindex: 0, role: 'region', 'aria-label': caption},
+        h('div', {class: length > 60 ? 'scroll long' : 'scroll', tabindex: 0, role: 'region', 'aria-label': caption},
             h('table', null, h('caption', null, caption),
                 h('thead', null, h('tr', null, columns.map((c) => h('th', {scope: 'col', class: c.number ? 'number' : null}, c.name)))), body)),
         h('p', {class: 'turn'},

@@ -133,7 +133,7 @@ function graph(v, at) {
 // Records stand in topological order, so one pass downwards is enough. −1: no path.
 function distances(records) {
     const n = records.length;
-    const shortest = new Int32Array(n).fill(-1), longest = new Int32Array(n).fill(-1), next = new Int32Array(n).fill(-1);
+    const shortest = new Int32Array(n).fill(-1), longest = new Int32Array(n).fill(-1), next = new Int32Array(n).fill(-1), nextLongest = new Int32Array(n).fill(-1);
     const log2Count = new Float64Array(n).fill(-Infinity);
     if (n) shortest[n - 1] = longest[n - 1] = log2Count[n - 1] = 0;
     for (let to = n - 1; to >= 0; --to) {
@@ -141,12 +141,12 @@ function distances(records) {
         for (const from of records[to].inputs) {
             if (from < 0) continue;
             if (shortest[from] < 0 || shortest[to] + 1 < shortest[from]) { shortest[from] = shortest[to] + 1; next[from] = to; }
-            longest[from] = Math.max(longest[from], longest[to] + 1);
+            if (longest[to] + 1 > longest[from]) { longest[from] = longest[to] + 1; nextLongest[from] = to; }
             const [big, small] = log2Count[from] > log2Count[to] ? [log2Count[from], log2Count[to]] : [log2Count[to], log2Count[from]];
             log2Count[from] = big + Math.log2(1 + 2 ** (small - big));
         }
     }
-    return {shortest, longest, next, log2Count};
+    return {shortest, longest, next, nextLongest, log2Count};
 }
 
 const each = (value, read, where) => list(value, where).map((v, i) => read(v, `${where}[${i}]`));
