@@ -360,7 +360,7 @@ static void temperature(Lesson& lesson) {
     lesson.check("07.argmax", "1 − α_max − (T−1)e^(−β gap), largest", le, excess, 0, 1e-14, "our own bound");
     lesson.check("07.tie", "Each of two tied scores at β = 1000", eq, tie, 0.5, 0, "symmetry");
     series(lesson, "1 - alpha_max", "β", betas, "1 − α_max", missing);
-    series(lesson, "1 - alpha_max theory", "β", betas, "(T−1) e^(−β gap)", bound);
+    series(lesson, "1 - alpha_max bound", "β", betas, "1 − α_max", bound);
 }
 
 static void positive(Lesson& lesson) {

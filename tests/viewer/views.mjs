@@ -116,6 +116,12 @@ export async function views(context) {
         holds((await page.textContent('#heat .tip')).includes(String(share('value')[0])), 'the exact value under the mouse');
         await page.selectOption('#heat .controls label:has-text("matrix") select', '0');
     });
+    await check('what was run stands at the top, and each word of the page is explained', async () => {
+        const about = await page.textContent('#about');
+        for (const words of ['Gradients look back', tour.tokens[0], 'L = ', 'nothing has been learned']) holds(about.includes(words), words);
+        equal(await page.$$eval('#words-used dt', (all) => all.length), await page.$$eval('#words-used dd', (all) => all.length));
+        holds((await page.textContent('#words-used')).includes('∂L/∂y'), 'ȳ');
+    });
     await check('flow, heat maps and tape say which model they show', async () => {
         holds((await page.textContent('#flow0 h3')).endsWith(', RNN+attention'), 'flow');
         holds((await page.textContent('#heat h3')).includes(', RNN+attention'), 'heat maps');

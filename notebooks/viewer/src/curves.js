@@ -108,8 +108,9 @@ function curve(group, id) {
     const span = extent(lines, 'y', positive), whole = extent(lines, 'y', Number.isFinite);
     const decades = /^‖∂L/.test(group.yLabel) ? 10 : 100;  // a gradient's norm moves by factors
     const natural = span && whole[0] > 0 && span[1] / span[0] > decades ? 'log' : 'linear';
-    const across = extent(lines, 'x', Number.isFinite);  // lengths, sizes: 10, 100, 1000
-    const naturalX = !STEPS.test(group.xLabel) && across && across[0] > 0 && across[1] / across[0] >= 100 ? 'log' : 'linear';
+    // Lengths and sizes that grow by factors, as 10, 100, 1000, stand on a log axis.
+    const grows = ({series: {x}}) => x.length > 2 && x[0] > 0 && x.every((v, i) => i === 0 || v >= 1.5 * x[i - 1]);
+    const naturalX = lines.every(grows) ? 'log' : 'linear';
     const axis = (of) => view.get(K(of), of === 'y' ? natural : naturalX, ['log', 'linear']);
     const names = lines[0].series.labels, places = Array.from(lines[0].series.x);
     // Named places without an order: no line joins them.

@@ -98,7 +98,7 @@ export function heat(trace) {
     return box;
 }
 
-const brief = (v) => !Number.isFinite(v) ? '·' : v === 0 ? '0' : v.toFixed(2);
+const brief = (v) => !Number.isFinite(v) ? '·' : Number.isInteger(v) ? String(v) : v.toFixed(2);
 
 // One pixel a value, or the value farthest from zero of each block of a large matrix.
 function picture({shape: [R, C], data}, paint, ground) {

@@ -70,7 +70,7 @@ const WORDS = [
     ['ȳ', 'the gradient ∂L/∂y of a recorded value y; ‖ȳ‖ is its length'],
     ['path, op', 'a way through the recorded operations (ops) from a value to the loss. A gradient is the sum over all paths of the product of slopes along each: more paths are not more strength, and a fused step counts as one op'],
 ];
-export const glossary = () => h('dl', null, WORDS.map(([word, meaning]) => [h('dt', null, word), h('dd', null, meaning)]));
+export const glossary = () => h('dl', null, WORDS.flatMap(([word, meaning]) => [h('dt', null, word), h('dd', null, meaning)]));
 
 export function runTable(trace) {
     const {build} = trace;
