@@ -883,7 +883,7 @@ void attend_pullback(const Array& q, const Array& k, const Array& v, const std::
             if (bar) std::fill_n(bar->data(), bar->size(), Real(0));
     Vector<Real> p, s_bar;  // weights and cotangents of the scores
     for_each_block(weights.shape(), visible, [&](const QueryBlock& block, const MaskRows*) {
-        const auto [head, first, rows, keys] = block;
+        const std::size_t head = block.head, first = block.first, rows = block.rows, keys = block.keys;
         p.resize(rows * keys), s_bar.resize(rows * keys);
         const Real* c_bar = context_bar.data() + first * V;
         gemm(rows, keys, V, c_bar, Op::plain, v.data() + head * T_k * V, Op::transposed, s_bar.data(), false);

@@ -68,7 +68,7 @@ struct Trace {
             std::size_t from, to, input;  // records[to].inputs[input] == from
             double norm;                  // of the share of from's cotangent that came this way
         };
-        std::string name = "";  // of what was recorded
+        std::string name;  // of what was recorded
         std::vector<Record> records;
         std::vector<Edge> edges;
     };

@@ -26,6 +26,7 @@ Lesson::Lesson(std::string name, std::string title) : title_(std::move(title)), 
     flags_.add("--predict", predict_, 1, "your guess, before the measurement", "NAME=NUMBER");
     flags_.add("--answer", answer_, 2, "check your answer to an exercise", "NAME NUMBER");
     flags_.add("--break", broken_, "put a fault in, and see who notices", "SWITCH");
+    damage("measured", "each measurement misses its theory");
 }
 
 void Lesson::prediction(const std::string& name, const std::string& question) {
@@ -282,9 +283,16 @@ void Lesson::reveal(const std::string& name, double measured, double theory) {
     if (guessed) trace_.predictions.push_back({name, guess->second, measured});
 }
 
+// A number that a check of this kind must refuse.
+static double missing(Trace::Kind kind, double theory, double tolerance) {
+    const double miss = std::max(0.1, 2 * tolerance) * std::max(1.0, std::abs(theory));
+    return kind == Trace::Kind::ge ? theory - miss : theory + miss;
+}
+
 bool Lesson::check(const std::string& id, const std::string& claim, Rule rule, double measured, double theory,
                    double tolerance, const std::string& source) {
     const Trace::Kind kind = rule.gate ? rule.kind : Trace::Kind::target;
+    if (broken("measured")) measured = missing(rule.kind, theory, tolerance);
     Trace::Check c{id, claim, kind, measured, theory, tolerance, false, source};
     c.pass = holds(rule.kind, c);
     trace_.checks.push_back(c);

@@ -39,7 +39,8 @@ public:
     // the hint,
     void exercise(const std::string& name, const std::string& question, std::function<double()> answer,
                   double tolerance, const std::string& hint);
-    // a fault that --break SWITCH puts into the lesson's own code, to see which checks notice.
+    // a fault that --break SWITCH puts into the lesson's own code, to see which checks notice. (All have `measured`,
+    // under which every check must fail.)
     void damage(const std::string& name, const std::string& what);
 
     // Reads the flags, runs the body, prints the closing table, writes the trace. Returns the exit code.

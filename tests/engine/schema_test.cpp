@@ -70,7 +70,7 @@ static bool is_optional(const std::string& kind) {
            is_one_of(kind,
                      {"/graph", "/timings", "/series/*/x_unit", "/series/*/y_unit", "/series/*/labels",
                       "/matrices/*/row_label", "/matrices/*/column_label", "/matrices/*/rows", "/matrices/*/columns",
-                      "/graph/records/*/label", "/graph/records/*/norm", "/graph/records/*/bar_norm"});
+                      "/graph/name", "/graph/records/*/label", "/graph/records/*/norm", "/graph/records/*/bar_norm"});
 }
 
 static bool is_of_any_simple_type(const std::string& kind) {

@@ -68,6 +68,13 @@ as_expected() {
     if difference=$(diff <(shape "$source/tests/lessons/expected/$1.txt") <(shape out.txt)); then ok; else bad 'the expected text' "$difference"; fi
 }
 
+# every_check_can_fail: where each measurement misses its theory, no check holds.
+every_check_can_fail() {
+    local code=0
+    "$lesson" --quick --break measured >out.txt 2>err.txt || code=$?
+    if [[ $code == 1 ]] && grep -q ' FAILS$' out.txt && ! grep -q ' holds$' out.txt; then ok; else bad 'a check that cannot fail' "$(grep ' holds$' out.txt)" "$(cat err.txt)"; fi
+}
+
 # traced: the schema holds, the same run gives the same bytes.
 traced() {
     "$lesson" --quick --trace one.json >/dev/null && "$lesson" --quick --trace two.json >/dev/null

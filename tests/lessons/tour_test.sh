@@ -5,6 +5,7 @@ lesson=$1 source=$2
 source "$source/tests/lessons/check.sh"
 
 works 'the shipped passage'
+every_check_can_fail
 works 'two tokens' --text 'Hello world'
 works 'three tokens' --text 'Hello wide world'
 works 'one word, by characters' --chars --text 'abracadabra'

@@ -1,5 +1,6 @@
 #include "engine/ops/linear.hpp"
 #include "engine/ops/movement.hpp"
+#include "engine/random.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/close.hpp"
 #include "tests/support/rows.hpp"
