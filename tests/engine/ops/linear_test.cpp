@@ -1,4 +1,5 @@
 #include "engine/ops/linear.hpp"
+#include "engine/ops/arithmetic.hpp"
 #include "engine/ops/movement.hpp"
 #include "engine/random.hpp"
 #include "tests/support/catch.hpp"
@@ -203,7 +204,8 @@ TEST_CASE("affine is x W + b, forward and backward") {
         const Tensor y = affine(x, W, b), z = matmul(x, W) + b;
         CHECK(close(y.value(), z.value()));
         const Shared seed = generator.uniform(y.shape(), -1, 1);
-        const Gradients g = tape.backward(y, {x, W, b}, {.seed = seed}), h = tape.backward(z, {x, W, b}, {.seed = seed});
+        const Gradients g = tape.backward(y, {x, W, b}, {.seed = seed}),
+                        h = tape.backward(z, {x, W, b}, {.seed = seed});
         for (const Tensor& t : {x, W, b}) CHECK(close(g[t], h[t]));
     }
     Tape tape;
