@@ -126,10 +126,9 @@ static void masks(std::uint64_t seed) {
 }
 
 int main(int argc, char** argv) {
-    Flags flags(
-        "lessons/run card",
-        "The course's quick-reference card: the problem, the equation, scoring functions, softmax, context,\n"
-        "what improves, masks. Its numbers are measured when it runs, in a second or two.");
+    Flags flags("lessons/run card",
+                "The course's quick-reference card: the problem, the equation, scoring functions, softmax, context,\n"
+                "what improves, masks. Its numbers are measured when it runs, in a second or two.");
     std::int64_t own_seed = 1;
     flags.add_seed(own_seed);
     if (const std::optional<int> code = flags.parse(argc, argv)) return *code;

@@ -1,5 +1,5 @@
-// The command line of a lesson, or of card, claims, quiz and train. CLI11 reads it, in flags.cpp alone: its header would
-// add three seconds to every lesson's compile time.
+// The command line of a lesson, or of card, claims, quiz and train. CLI11 reads it, in flags.cpp alone: its header
+// would add three seconds to every lesson's compile time.
 #pragma once
 #include <cstdint>
 #include <memory>
