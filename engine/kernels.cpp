@@ -518,10 +518,16 @@ void layer_norm_rows(const Array& x, const Array& gain, const Array& bias, Real 
     const std::size_t n = gain.size(), rows = x.size() / n;
     for (std::size_t r = 0; r < rows; ++r) {
         const Real* p = x.data() + r * n;
-        const double mean = sum_of(n, [p](std::size_t j) { return p[j]; }) / double(n);
-        const double variance =
-            sum_of(n, [p, mean](std::size_t j) { return (double(p[j]) - mean) * (double(p[j]) - mean); }) / double(n);
-        const double inverse = variance + double(eps) == 0 ? 0 : 1 / std::sqrt(variance + double(eps));
+        double mean = 0, deviation = 0;
+        const auto measure = [&](double scale) {  // scale · row, a power of two
+            mean = sum_of(n, [=](std::size_t j) { return scale * double(p[j]); }) / double(n);
+            const auto square = [=](std::size_t j) { return (scale * p[j] - mean) * (scale * p[j] - mean); };
+            deviation = std::sqrt(sum_of(n, square) / double(n) + scale * scale * double(eps)) / scale;
+            mean /= scale;
+        };
+        measure(1);
+        if (!std::isfinite(deviation)) measure(0x1p-600);  // squares overflow from 1e154 on
+        const double inverse = deviation == 0 ? 0 : 1 / deviation;
         for (std::size_t j = 0; j < n; ++j)
             y.data()[r * n + j] = Real((double(p[j]) - mean) * inverse) * gain.data()[j] + bias.data()[j];
         statistics.data()[2 * r] = Real(mean);

@@ -266,9 +266,10 @@ static void show_bars(Lesson& lesson, const std::vector<std::string>& tokens, co
         lesson.line(row);
     }
     lesson.say(
-        "Each column of a bar is a factor of ten; a full bar is as strong as at the last token, an empty one is 10^−" +
+        "A full bar is as strong as at the last token, each character less is a factor of ten, and an empty bar is "
+        "10^−" +
         std::to_string(cell) +
-        " of it or less. Each column has a full bar of its own: its bars compare words, not models.");
+        " of it or less. Each model is measured by its own last token: bars compare words, not models.");
 }
 
 static void show_summary(Lesson& lesson, const std::vector<Measured>& models) {
@@ -285,11 +286,15 @@ static void show_summary(Lesson& lesson, const std::vector<Measured>& models) {
 
 static void show_split(Lesson& lesson, const std::vector<std::string>& tokens, const Split& split) {
     lesson.line(fit("", 18) + fit_right("value", 10) + fit_right("score", 10) + fit_right("recurrence", 14));
-    for (std::size_t t : shown_places(split.value.size(), 8))
+    std::size_t next = 0;
+    for (std::size_t t : shown_places(split.value.size(), 8)) {
+        if (t > next) lesson.line(fit_right("⋮ " + std::to_string(t - next) + " more", 17));
+        next = t + 1;
         lesson.line(fit_right(tokens[t], 17) + " " + fit_right(terminal::number(split.value[t], "%+.4f"), 10) +
                     fit_right(terminal::number(split.score[t], "%+.4f"), 10) +
                     fit_right(terminal::number(split.rest[t], "%+.4f"), 14) +
                     (t + 1 == split.value.size() ? "  (its query)" : ""));
+    }
 }
 
 static std::vector<double> range(std::size_t n) {

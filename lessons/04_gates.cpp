@@ -208,7 +208,8 @@ static void fresh_weights(Lesson& lesson) {
     lesson.line(terminal::table(rows));
     lesson.say(
         "Two different cures. Gates leave the path as long as it was and make each step lose less. Attention adds "
-        "a path of constant length beside it. They do not exclude each other, and translators used both.");
+        "a path of constant length beside it. They do not exclude each other, and translators used both: then what "
+        "attention brings to each state is carried on by the open gates, and piles up on the way back.");
     const auto decades = [](const Reach& r) { return std::log10(r.kept()); };
     double growth = 0;
     for (const Reach* r : {&all[4], &all[5], &all[6]}) growth = std::max(growth, std::abs(r->ops(1) - r->ops(25)));

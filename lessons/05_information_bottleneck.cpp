@@ -238,7 +238,7 @@ static void memory_of_linear_networks(Lesson& lesson) {
         lesson.trace().series.push_back({.name = "memory, " + name,
                                          .x_label = "steps ago k",
                                          .x = measure::range(0, shown - 1),
-                                         .y_label = "MC_k",
+                                         .y_label = "memory capacity MC_k",
                                          .y = part});
     };
     for (const LinearNetwork& net : nets) show(net.name, net.letter, memory_function(net, T));

@@ -350,7 +350,7 @@ static void trained(Lesson& lesson) {
     series(lesson, "accuracy attention", "length T", x, "accuracy", attending);
 
     lesson.step("While it learns where to look (T = 16)");
-    show_weights(lesson, "alpha", watched->model, 16);
+    show_weights(lesson, "weights α", watched->model, 16);
     lesson.line(terminal::chart({{'w', "weight on the right symbol", watched->weight, watched->at},
                                  {'e', "entropy of the weights / ln T", watched->entropy, watched->at},
                                  {'a', "accuracy", watched->accuracy, watched->at}},
@@ -430,7 +430,7 @@ static void dates(Lesson& lesson) {
     lesson.check("06.dates_year", "Dates: year digits looking at the year", target, year / digits, 1, 0.2,
                  "trained model");
     lesson.trace().tokens = shown.source;
-    lesson.trace().matrices.push_back({.name = "alpha of a date",
+    lesson.trace().matrices.push_back({.name = "weights α of a date",
                                        .row_label = "answer",
                                        .column_label = "source",
                                        .rows = shown.target,

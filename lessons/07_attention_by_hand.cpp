@@ -105,8 +105,8 @@ static void forward_and_backward(Lesson& lesson) {
     lesson.check("07.key_gradient", "∂L/∂k_i: tape − ∂L/∂s_i q", le, difference(g[K], dk), 0, 1e-14, "by hand");
     lesson.check("07.value_gradient", "Σ_i ∂L/∂v_i: tape − u", le,
                  difference(sum(tape.constant(g[V]), 1).value(), {1, 2}), 0, 1e-14, "Σ α_i = 1");
-    to_trace(lesson, "scores", scores.value(), 3), to_trace(lesson, "alpha", weights.value(), 3);
-    to_trace(lesson, "dq", g[q], 2), to_trace(lesson, "dK", g[K], 2), to_trace(lesson, "dV", g[V], 2);
+    to_trace(lesson, "scores", scores.value(), 3), to_trace(lesson, "weights α", weights.value(), 3);
+    to_trace(lesson, "∂L/∂q", g[q], 2), to_trace(lesson, "∂L/∂K", g[K], 2), to_trace(lesson, "∂L/∂V", g[V], 2);
 }
 
 static void softmax_jacobian(Lesson& lesson) {
@@ -153,7 +153,7 @@ static void softmax_jacobian(Lesson& lesson) {
     lesson.check("07.half", "Largest ‖J‖ of 200 draws", le, steepest, 0.5, 1e-12, "our own bound");
     lesson.check("07.half_reached", "‖J‖ of two equal scores", eq, spectral_norm(jacobian(softmax(two, -1), two)), 0.5,
                  1e-14, "α = (½, ½)");
-    lesson.trace().matrices.push_back({.name = "J",
+    lesson.trace().matrices.push_back({.name = "softmax's Jacobian",
                                        .row_label = "weight",
                                        .column_label = "score",
                                        .rows = {"α_1", "α_2", "α_3"},
@@ -353,14 +353,14 @@ static void temperature(Lesson& lesson) {
         "with gap 0.5 between the best two.");
     lesson.line(
         terminal::chart({{'b', "bound (T−1) e^(−β gap)", bound, betas}, {'m', "1 − α_max, measured", missing, betas}},
-                        {"β (inverse temperature)"}, {"1 − α_max", true}, 13));
+                        {"β (inverse temperature)"}, {"1 − largest α", true}, 13));
     const double tie = weights_of({0, 1000, 1000})[1];
     lesson.say("It becomes argmax if one score is the largest. Two that tie at the top share the weight, " +
                terminal::number(tie) + " each, at any β.");
     lesson.check("07.argmax", "1 − α_max − (T−1)e^(−β gap), largest", le, excess, 0, 1e-14, "our own bound");
     lesson.check("07.tie", "Each of two tied scores at β = 1000", eq, tie, 0.5, 0, "symmetry");
-    series(lesson, "1 - alpha_max", "β", betas, "1 − α_max", missing);
-    series(lesson, "1 - alpha_max bound", "β", betas, "1 − α_max", bound);
+    series(lesson, "1 − largest weight", "β", betas, "1 − largest α", missing);
+    series(lesson, "1 − largest weight bound", "β", betas, "1 − largest α", bound);
 }
 
 static void positive(Lesson& lesson) {

@@ -257,7 +257,7 @@ static void dilution(Lesson& lesson) {
     lesson.check("08.gap_slope", "Score gap: slope of ln α, Δ = 8 … 20", slope, decay, -1, 2e-3, "e^−Δ");
     series(lesson, "equal weights", "source length T", lengths, "share of ∂L/∂c", uniform);
     series(lesson, "recurrence 0.9", "source length T", lengths, "share of ∂L/∂c", recurrent);
-    series(lesson, "alpha by score gap", "score gap Δ", gaps, "α", low);
+    series(lesson, "weight by score gap", "score gap Δ", gaps, "α", low);
 }
 
 // ---- Recurrence and attention together: a power law
@@ -474,7 +474,7 @@ static void flow_map(Lesson& lesson) {
     series(lesson, "RNN with attention, value share", "state t", places, "share of ∂L/∂h_t", flow.value);
     series(lesson, "RNN with attention, score share", "state t", places, "share of ∂L/∂h_t", flow.score);
     series(lesson, "RNN with attention, recurrence share", "state t", places, "share of ∂L/∂h_t", flow.recurrence);
-    series(lesson, "alpha", "state t", places, "α_t", alpha);
+    series(lesson, "weight α_t", "state t", places, "α_t", alpha);
     trace.graph = trace_graph(loss);
     if (trace.graph) trace.graph->name = "RNN with attention";
 }

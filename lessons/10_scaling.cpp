@@ -219,8 +219,8 @@ static void saturation(Lesson& lesson) {
     lesson.check("10.power", "Unscaled: slope of ln mean tr J", lesson.typical(slope), power, -0.5, 0.05, "m_T/√d");
     lesson.check("10.median", "Unscaled: ln median tr J for each √d", target, typical, -0.37, 0.05, "our own fit");
     lesson.check("10.scaled", "Scaled: slope of ln mean tr J", slope, flat, 0, 0.03, "variance 1 at every d");
-    series(lesson, "mean slope", x, "tr J", mean), series(lesson, "median slope", x, "tr J", median);
-    series(lesson, "mean slope scaled", x, "tr J", scaled), series(lesson, "mean slope theory", x, "tr J", bound);
+    series(lesson, "mean slope", x, "Σ ∂α_i/∂s_i", mean), series(lesson, "median slope", x, "Σ ∂α_i/∂s_i", median);
+    series(lesson, "mean slope scaled", x, "Σ ∂α_i/∂s_i", scaled), series(lesson, "mean slope theory", x, "Σ ∂α_i/∂s_i", bound);
 
     // Two keys: tr J = 2 α(1−α) of a score difference of variance 2, which can be integrated.
     const double two = integral([](double z) {

@@ -10,6 +10,7 @@
 #include "layers/optimizer.hpp"
 #include "layers/seq2seq.hpp"
 #include "lessons/cost.hpp"
+#include "lessons/evidence.hpp"
 #include "lessons/lesson.hpp"
 #include "lessons/measure.hpp"
 #include "lessons/terminal.hpp"
@@ -354,19 +355,17 @@ static void empty_row(Lesson& lesson) {
                  "nothing flows");
 }
 
-static void amount_of_padding(Lesson& lesson, Generator& generator) {
-    const std::size_t T = 4, E = 8;
-    const MultiHead layer(E, 2, generator);
-    const Array real = generator.normal({1, T, E}), one_pad = generator.normal({E});
-    Array pads = filled({1, 27, E}, 0);  // all alike, as <pad> has one row in an embedding table
-    for (std::size_t i = 0; i < pads.size(); ++i) pads.data()[i] = one_pad.data()[i % E];
+static void amount_of_padding(Lesson& lesson) {
+    const evidence::PaddedSentence sentence{Generator(lesson.seed())};
+    const MultiHead& layer = sentence.layer;
+    constexpr std::size_t T = evidence::PaddedSentence::T, E = evidence::PaddedSentence::E;
     Array alone;
     std::vector<std::vector<std::string>> table{
         {"pads", "no mask: change", "mask: change, ulp", "mask, but mean over all: change"}};
     double worst_ulp = 0, change = 0, pooled = 0, off_share = 0, at_one_pad = 0, pad_gradient = 0, masked_gradient = 0,
            not_finite = 0;
     std::vector<double> counted;
-    Trace::Series ulps{.name = "out_diff_ulp",
+    Trace::Series ulps{.name = "change with a mask",
                        .x_label = "pads",
                        .x = {},
                        .y_label = "change of the output",
@@ -383,7 +382,7 @@ static void amount_of_padding(Lesson& lesson, Generator& generator) {
         double over_all = 0;
         for (const bool masked : {false, true}) {
             Tape tape;
-            const Tensor x = tape.leaf(real), p = slice(tape.leaf(pads), 1, 0, std::int64_t(n)),
+            const Tensor x = tape.leaf(sentence.words), p = slice(tape.leaf(sentence.pads), 1, 0, std::int64_t(n)),
                          all = concat({x, p}, 1);
             const std::size_t before = tape.size();
             const std::optional<Mask> mask = masked ? std::optional(padding({T}, T + n)) : std::nullopt;
@@ -545,7 +544,7 @@ int main(int argc, char** argv) {
         lesson.step("A query that sees nothing");
         empty_row(lesson);
         lesson.step("The same sentence, with more and more pads");
-        amount_of_padding(lesson, generator);
+        amount_of_padding(lesson);
         lesson.step("Causal masks: who hears from whom");
         causality(lesson, generator);
 

@@ -71,7 +71,7 @@ static void eighty_percent(Lesson& lesson) {
         "The heaviest word adds nothing; a word can even pull the other way. What position j contributes is α_j "
         "times its value, as Kobayashi et al. 2020 measure it in BERT.");
     // The other route: the words of the example by plain arithmetic, c = (0.2, 0.2), ‖c‖² = 0.08.
-    lesson.check("12.eighty", "α = 0.8 on v = 0: share of the output", exact0, s[0], 0, 0, "O25");
+    lesson.check("12.eighty", "α = 0.8 on v = 0: share of the output", exact0, s[0], 0, 0, "0.8 · 0 = 0");
     lesson.check("12.negative", "α = 0.4 on v = (−1,½): share", eq, t[1], 0.4 * (-0.2 + 0.1) / 0.08, 1e-12,
                  "α ⟨v,c⟩/‖c‖²");
 }
@@ -178,14 +178,14 @@ static void other_weights(Lesson& lesson, Generator& generator, const Translator
     std::copy(states.begin(), states.end(), matrix.begin());
     lesson.say("The shipped dates model, “" + text + "”: T = " + std::to_string(matrix.shape()[0]) +
                ", d_v = " + std::to_string(matrix.shape()[1]) + ", free directions: " + number(freedom(matrix)));
-    lesson.check("12.three", "Three weightings: |context − 1|", le, worst, 0, 1e-15, "O24");
+    lesson.check("12.three", "Three weightings: |context − 1|", le, worst, 0, 1e-15, "by hand");
     lesson.check("12.freedom", "T=16, d_v=4: T − rank[V,1]", eq, freedom(V), 16 - 4 - 1, 0, "general position");
     lesson.check("12.same_output", "Adversary: change of the context", le, out_diff, 0, 1e-9, "null space of [V,1]");
     lesson.check("12.apart", "Adversary: total variation", ge, apart, 0.3, 0, "null space of [V,1]");
     lesson.check("12.dates_freedom", "Dates model, d_v=96: free directions", eq, freedom(matrix),
                  std::max(0.0, double(matrix.shape()[0]) - 97), 0, "T − d_v − 1 < 0");
     lesson.trace().matrices.push_back(
-        {"alpha and adversary", "weights", "word", {"alpha", "alpha_adv"}, places, {2, T}, both});
+        {"weights α and the adversary's", "weights", "word", {"α", "the adversary's"}, places, {2, T}, both});
 }
 
 // ---- leaving one out
@@ -328,8 +328,8 @@ static void show(Lesson& lesson, const std::string& name, const Ranks& r) {
     lesson.line(terminal::heat_map(r.weights, r.target, r.source));
     lesson.line(terminal::heat_map(r.influence, r.target, r.source));
     const std::array<std::size_t, 2> shape{r.target.size(), r.source.size()};
-    lesson.trace().matrices.push_back({"alpha, " + name, "answer", "source", r.target, r.source, shape, r.weights});
-    lesson.trace().matrices.push_back({"loo, " + name, "answer", "source", r.target, r.source, shape, r.influence});
+    lesson.trace().matrices.push_back({"weights α, " + name, "answer", "source", r.target, r.source, shape, r.weights});
+    lesson.trace().matrices.push_back({"change when left out, " + name, "answer", "source", r.target, r.source, shape, r.influence});
 }
 
 static std::vector<Row> read(const char* file) { return read_tsv(std::string(LOOKBACK_DATA_DIR "/") + file, 2); }
@@ -472,19 +472,19 @@ static void trained(Lesson& lesson, const Translator& dates) {
                  "the course's reading: 1");
     lesson.check("12.uniform", "Months: accuracy, equal − learned weights", target, equal.accuracy - attends.accuracy,
                  0, 0.02, "Wiegreffe & Pinter 2019");
-    lesson.trace().series.push_back({.name = "tau",
+    lesson.trace().series.push_back({.name = "τ of leaving out",
                                      .x_label = "task",
                                      .x = {1, 2, 3},
                                      .y_label = "Kendall's τ, weights and influence",
                                      .y = {of_dates.left_out, of_words.left_out, attends.tau},
                                      .labels = {"dates", "phonemes", "months"}});
-    lesson.trace().series.push_back({.name = "tau of gradients",
+    lesson.trace().series.push_back({.name = "τ of gradients",
                                      .x_label = "task",
                                      .x = {1, 2},
                                      .y_label = "Kendall's τ, weights and |gradient · state|",
                                      .y = {of_dates.gradient, of_words.gradient},
                                      .labels = {"dates", "phonemes"}});
-    lesson.trace().series.push_back({.name = "uniform_acc",
+    lesson.trace().series.push_back({.name = "learned and equal weights",
                                      .x_label = "weights",
                                      .x = {1, 2},
                                      .y_label = "months right",

@@ -99,7 +99,7 @@ static void one_source(Lesson& lesson, Generator& generator) {
         "Shuffle the tokens, and the outputs are shuffled alike: f(PX) = P f(X). The layer cannot tell “dog "
         "bites man” from “man bites dog”. A causal mask breaks this, as it depends on places.");
     lesson.check("13.equivariant", "|f(PX) − P f(X)|", le, error(hides ? past : none), 0, 1e-13,
-                 "O23: no place occurs in f");
+                 "no place occurs in f");
     lesson.check("13.causal_is_not", "The same under a causal mask", ge, error(past), 1e-3, 0, "the mask knows places");
 }
 
@@ -447,7 +447,7 @@ static void collapse(Lesson& lesson, Generator& generator) {
                                      .y = pure});
     lesson.trace().series.push_back(
         {.name = "residual, with a skip", .x_label = "layers", .x = depths, .y_label = "‖X − mean‖/‖X‖", .y = skip});
-    lesson.trace().series.push_back({.name = "tau",
+    lesson.trace().series.push_back({.name = "Dobrushin's coefficient",
                                      .x_label = "layer",
                                      .x = measure::range(1, layers),
                                      .y_label = "Dobrushin's coefficient",

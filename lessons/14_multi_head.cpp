@@ -66,7 +66,7 @@ static void price(Lesson& lesson) {
     lesson.check("14.parameters", "Any N heads: |parameters − 4E²|", exact0, parameters, 0, 0, "counted");
     lesson.check("14.flops", "Any N heads: |FLOPs − 8TE² − 4T²E|", exact0, work, 0, 0, "counted on the tape");
     lesson.trace().series.push_back(
-        {.name = "params", .x_label = "heads", .x = heads_list, .y_label = "parameters", .y = counts});
+        {.name = "parameters", .x_label = "heads", .x = heads_list, .y_label = "parameters", .y = counts});
 }
 
 // ---- two items to bring back
@@ -179,12 +179,12 @@ static void floors(Lesson& lesson, Generator& generator) {
     lesson.check("14.floor_theory", "((1−a)² + a²)/2n for a = 0.9", eq, floor_by_theory(0.9), 0.5, 1e-15, "our own");
     lesson.check("14.floor", "One mean of two: |error − ½|, by draws", le, worst, 0, 0.025, "our own; 20,000 draws");
     lesson.check("14.two_heads", "Two heads, by hand: error", le, error, 0, 1e-20, "each reads one item");
-    lesson.trace().series.push_back({.name = "floor",
+    lesson.trace().series.push_back({.name = "one head, two items",
                                      .x_label = "weight on the first item",
                                      .x = shares,
                                      .y_label = "mean square error",
                                      .y = drawn});
-    lesson.trace().series.push_back({.name = "floor theory",
+    lesson.trace().series.push_back({.name = "one head, two items theory",
                                      .x_label = "weight on the first item",
                                      .x = shares,
                                      .y_label = "mean square error",
@@ -257,13 +257,13 @@ static void trained(Lesson& lesson) {
         curves.push_back({char('0' + heads), std::to_string(heads) + (heads == 1 ? " head" : " heads"), t.curve, x});
         table.push_back({std::to_string(heads), number(t.error, "%.4f"), number(t.ablated_least, "%.3f"),
                          number(t.ablated_most, "%.3f")});
-        lesson.trace().series.push_back({.name = "mse_curve " + std::to_string(heads),
+        lesson.trace().series.push_back({.name = "error, " + std::to_string(heads) + (heads == 1 ? " head" : " heads"),
                                          .x_label = "update",
                                          .x = x,
                                          .y_label = "mean square error",
                                          .y = t.curve});
     }
-    lesson.trace().series.push_back({.name = "mse_curve theory, 1 head",
+    lesson.trace().series.push_back({.name = "error, 1 head theory",
                                      .x_label = "update",
                                      .x = x,
                                      .y_label = "mean square error",

@@ -160,14 +160,14 @@ static void table_of_sines(Lesson& lesson) {
         number(longest, "%.0f") + " steps for one turn, so no two positions of a long text are the same.");
     lesson.check("15.norm", "|‖P(p)‖² − d/2|, d=64", le, norms, 0, 1e-12, "sin² + cos² = 1");
     lesson.check("15.dot", "P(p)·P(p+k) − Σ cos ω_i k, k=1,8,64", le, dots, 0, 1e-11, "cos a cos b + sin a sin b");
-    lesson.check("15.dot_8", "P(p)·P(p+8), d=64", eq, dot(P, 30, 38), 22.41391, 1e-6, "O21");
+    lesson.check("15.dot_8", "P(p)·P(p+8), d=64", eq, dot(P, 30, 38), 22.41391, 1e-6, "d/2 terms, by hand");
     lesson.check("15.turn", "P(p+k) − R_k P(p), largest", le, turned, 0, 1e-12, "Vaswani et al. 2017, § 3.5");
     lesson.check("15.longest", "Longest wave, from the table", eq, longest,
                  2 * std::numbers::pi / frequency(d / 2 - 1, d), 1e-9, "2π · 10000^(1−2/d)");
     lesson.trace().series.push_back(
-        {.name = "dot_k", .x_label = "distance k", .x = k, .y_label = "P(p)·P(p+k)", .y = profile});
+        {.name = "P(p)·P(p+k)", .x_label = "distance k", .x = k, .y_label = "P(p)·P(p+k)", .y = profile});
     lesson.trace().series.push_back(
-        {.name = "dot_k theory", .x_label = "distance k", .x = k, .y_label = "Σ cos ω_i k", .y = theory});
+        {.name = "P(p)·P(p+k) theory", .x_label = "distance k", .x = k, .y_label = "Σ cos ω_i k", .y = theory});
     std::vector<double> first;
     for (std::size_t p = 0; p < 48; ++p)
         for (std::size_t e = 0; e < d; ++e) first.push_back(double(P(p, e)));
@@ -292,7 +292,7 @@ static void trained(Lesson& lesson) {
     lesson.check("15.trained_positions", "Trained, sinusoidal: accuracy", target, right[1], 1, 0.02, "positions added");
     lesson.check("15.trained_causal", "Trained, causal mask alone: accuracy", target, right[2], 1, 0.02,
                  "the mask knows order");
-    lesson.trace().series.push_back({.name = "acc",
+    lesson.trace().series.push_back({.name = "accuracy",
                                      .x_label = "model",
                                      .x = {1, 2, 3},
                                      .y_label = "pairs right",

@@ -112,7 +112,7 @@ static void layer_norm_by_hand(Lesson& lesson, Generator& generator) {
     lesson.say(
         "That is J = (I − 11ᵀ/n − x̂x̂ᵀ/n)/σ. Two directions are flat: adding one number to all entries, and "
         "stretching them. The rest is divided by σ: the larger x has grown, the less comes back.");
-    lesson.check("16.layer_norm", "LayerNorm: J on the tape − by formula", le, worst, 0, 1e-12, "O22");
+    lesson.check("16.layer_norm", "LayerNorm: J on the tape − by formula", le, worst, 0, 1e-12, "(I − 11ᵀ/n − x̂x̂ᵀ/n)/σ");
     lesson.check("16.flat", "LayerNorm: |J·1|, |J·x̂|", le, flat, 0, 1e-12, "shift and scale are lost");
 
     const FeedForward feed_forward(generator, {.width = 4, .inner = 8, .dropout = 0});
@@ -288,7 +288,7 @@ static void norm_and_depth(Lesson& lesson, Generator& generator) {
     lesson.check("16.pre_norm", "Pre-norm: slope of ln ‖g‖ in ln L", target, pre, -0.5, 0.1,
                  "Xiong et al. 2020, Theorem 1");
     for (const auto& [name, norm] :
-         {std::pair{"grad_norm post-norm", Norm::after}, {"grad_norm pre-norm", Norm::before}}) {
+         {std::pair{"post-norm", Norm::after}, {"pre-norm", Norm::before}}) {
         std::vector<double> means;
         for (const std::vector<double>& drawn : gradients_at_start(6, norm, generator))
             means.push_back(measure::mean(drawn));
@@ -421,7 +421,7 @@ static void ablations(Lesson& lesson) {
             {.name = "loss, " + name, .x_label = "update", .x = x, .y_label = "cross-entropy", .y = t.losses});
     }
     lesson.trace().series.push_back(
-        {.name = "lr", .x_label = "update", .x = x, .y_label = "learning rate", .y = all[0].rates});
+        {.name = "learning rate", .x_label = "update", .x = x, .y_label = "learning rate", .y = all[0].rates});
     lesson.trace().series.push_back({.name = "ablation",
                                      .x_label = "model",
                                      .x = number_of,

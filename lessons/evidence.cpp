@@ -342,17 +342,21 @@ EmptyRow empty_row() {
             sum_of_sizes(left_out.value()) + sum_of_sizes(g[s]) + sum_of_sizes(g[values])};
 }
 
+PaddedSentence::PaddedSentence(Generator generator)
+    : layer(E, 2, generator), words(generator.normal({1, T, E})), pads(filled({1, most, E}, 0)) {
+    const Array one = generator.normal({E});
+    for (std::size_t i = 0; i < pads.size(); ++i) pads.data()[i] = one.data()[i % E];
+}
+
 double change_by_pads(std::uint64_t seed, bool masked) {
-    constexpr std::size_t T = 4, pads = 27;
-    Generator generator(seed);
-    const MultiHead layer(E, 2, generator);
+    constexpr std::size_t T = PaddedSentence::T, all = T + PaddedSentence::most;
+    const PaddedSentence s{Generator(seed)};
     Tape tape;
-    const Tensor x = tape.constant(generator.normal({1, T, E})),
-                 longer = concat({x, tape.constant(generator.normal({1, pads, E}))}, 1);
-    const std::optional<Mask> visible = masked ? std::optional(padding({T}, T + pads)) : std::nullopt;
-    const Array alone = layer(x, x, x).context.value(),
-                padded = slice(layer(longer, longer, longer, visible).context, 1, 0, std::int64_t(T)).value();
-    return largest(Array(padded - alone)) / largest(alone);
+    const Tensor x = tape.constant(s.words), longer = concat({x, tape.constant(s.pads)}, 1);
+    const std::optional<Mask> visible = masked ? std::optional(padding({T}, all)) : std::nullopt;
+    const Tensor padded = s.layer(longer, longer, longer, visible).context;
+    return measure::relative_difference(numbers(slice(padded, 1, 0, std::int64_t(T)).value()),
+                                        numbers(s.layer(x, x, x).context.value()));
 }
 
 Causality causality(std::uint64_t seed) {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 #include <vector>
+#include "layers/multi_head.hpp"
 
 namespace lookback::evidence {
 
@@ -83,7 +84,14 @@ struct EmptyRow {
     double left_out;       // Σ |α| + Σ |gradient| with the engine's masked softmax
 };
 EmptyRow empty_row();
-// How much the output for 4 real words moves, relative to itself, when 27 pads stand behind them.
+// A self-attention layer, and a sentence that may have pads behind it.
+struct PaddedSentence {
+    static constexpr std::size_t T = 4, most = 27, E = 8;  // words, pads, width
+    MultiHead layer;
+    Array words, pads;  // (1,T,E)   (1,most,E), all alike, as <pad> has one row in an embedding table
+    explicit PaddedSentence(Generator generator);
+};
+// How much the output for the words moves, relative to itself, when all the pads stand behind them.
 double change_by_pads(std::uint64_t seed, bool masked);
 
 struct Causality {

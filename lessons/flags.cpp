@@ -55,7 +55,7 @@ void Flags::add(const std::string& flag, bool& value, const std::string& help) {
 void Flags::add(const std::string& flag, std::vector<std::string>& words, int count, const std::string& help,
                 const std::string& type) {
     CLI::Option* option = app_->cli.add_option(flag, words, help)->type_name(type);
-    if (count > 1) option->type_size(count)->expected(1, 100)->allow_extra_args(false);
+    if (count > 1) option->type_size(1, count)->expected(1, 100)->allow_extra_args(false);
 }
 void Flags::add_seed(std::int64_t& seed) {
     add("--seed", seed, 0, std::numeric_limits<std::int64_t>::max(), "of every random number");

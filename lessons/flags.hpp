@@ -20,7 +20,7 @@ public:
     void add(const std::string& flag, std::int64_t& value, std::int64_t low, std::int64_t high,
              const std::string& help);
     void add(const std::string& flag, bool& value, const std::string& help);
-    // As often as one likes, each time with so many words.
+    // As often as one likes, each time with so many words; empty ones stand for those left out.
     void add(const std::string& flag, std::vector<std::string>& words, int count, const std::string& help,
              const std::string& type);
     void add_seed(std::int64_t& seed);

@@ -23,8 +23,8 @@ Lesson::Lesson(std::string name, std::string title) : title_(std::move(title)), 
     flags_.add("--out", out_, "folder for what the lesson writes", "DIR");
     flags_.add("--trace", trace_file_, "write the trace to this file instead", "FILE");
     flags_.add("--seeds", seeds_, 1, 100, "run so many seeds; checks show the median");
-    flags_.add("--predict", predict_, 1, "your guess, before the measurement", "NAME=NUMBER");
-    flags_.add("--answer", answer_, 2, "check your answer to an exercise", "NAME NUMBER");
+    flags_.add("--predict", predictions_given_, 1, "your guess, before the measurement", "NAME=NUMBER");
+    flags_.add("--answer", answers_given_, 2, "check your answer to an exercise", "NAME=NUMBER");
     flags_.add("--break", broken_, "put a fault in, and see who notices", "SWITCH");
     damage("measured", "each measurement misses its theory");
 }
@@ -63,19 +63,25 @@ template <class T> static const T& named(const std::vector<T>& all, const std::s
                                 "' is not one of: " + (known.empty() ? "(this lesson has none)" : known));
 }
 
+// NAME=NUMBER
+static std::pair<std::string, double> read_guess(const std::string& flag, const std::string& given) {
+    const std::size_t equals = given.find('=');
+    if (equals == std::string::npos)
+        throw std::invalid_argument(flag + ": NAME=NUMBER is wanted, not '" + given + "'");
+    return {given.substr(0, equals), guessed_number(given.substr(equals + 1))};
+}
+
 // What the flags can't know by themselves: the names that this lesson declared.
 void Lesson::read_guesses() {
-    for (const std::string& given : predict_) {
-        const std::size_t equals = given.find('=');
-        if (equals == std::string::npos)
-            throw std::invalid_argument("--predict: NAME=NUMBER is wanted, not '" + given + "'");
-        const std::string name = given.substr(0, equals);
+    for (const std::string& given : predictions_given_) {
+        const auto [name, guess] = read_guess("--predict", given);
         named(predictions_, name, "--predict");
-        guesses_[name] = guessed_number(given.substr(equals + 1));
+        guesses_[name] = guess;
     }
-    for (std::size_t i = 0; i < answer_.size(); i += 2) {
-        named(exercises_, answer_[i], "--answer");
-        guessed_number(answer_[i + 1]);
+    for (std::size_t i = 0; i < answers_given_.size(); i += 2) {  // NAME NUMBER, or NAME=NUMBER and an empty word
+        const std::string &first = answers_given_[i], &second = answers_given_[i + 1];
+        answers_.push_back(read_guess("--answer", second.empty() ? first : first + "=" + second));
+        named(exercises_, answers_.back().first, "--answer");
     }
     if (!broken_.empty()) named(damages_, broken_, "--break");
     if (seed_ > std::numeric_limits<std::int64_t>::max() - seeds_)
@@ -85,9 +91,9 @@ void Lesson::read_guesses() {
 // Every answer that was given: 0 if all of them are right.
 int Lesson::grade() {
     int code = 0;
-    for (std::size_t i = 0; i < answer_.size(); i += 2) {
-        const Exercise& e = named(exercises_, answer_[i], "--answer");
-        const double given = guessed_number(answer_[i + 1]), wanted = e.answer(), error = std::abs(given - wanted);
+    for (const auto& [name, given] : answers_) {
+        const Exercise& e = named(exercises_, name, "--answer");
+        const double wanted = e.answer(), error = std::abs(given - wanted);
         // Whoever rounds to three digits has understood; where whole numbers count, the tolerance is 0.
         if (error <= e.tolerance || (e.tolerance > 0 && error <= 0.005 * std::abs(wanted))) {
             say(terminal::styled(Style::good, "Right: ") + e.question + " " + terminal::number(wanted));
@@ -120,7 +126,7 @@ int Lesson::run(int argc, char** argv, const std::function<void()>& body) {
     if (const std::optional<int> code = flags_.parse(argc, argv)) return *code;
     try {
         read_guesses();
-        if (!answer_.empty()) return grade();
+        if (!answers_.empty()) return grade();
     } catch (const std::invalid_argument& e) {
         return Flags::refuse(std::string(e.what()) + " (--help shows the flags)");
     }
@@ -308,7 +314,7 @@ void Lesson::close() {
     for (const Exercise& e : exercises_) {
         line();
         say(terminal::styled(Style::bold, "Exercise. ") + e.question + " (" + command(trace_.lesson) + " --answer " +
-            e.name + " NUMBER)");
+            e.name + "=NUMBER)");
     }
     line();
     const std::string measured = seeds_ > 1 ? "      median" : "    measured";

@@ -35,7 +35,7 @@ public:
     // To be declared before run(), so that --help shows them and what is not declared is refused:
     // a number that the learner may commit to by --predict NAME=NUMBER,
     void prediction(const std::string& name, const std::string& question);
-    // a question whose answer --answer NAME NUMBER checks (3/4 is a number, too): right within the tolerance, or else
+    // a question whose answer --answer NAME=NUMBER checks (3/4 is a number, too): right within the tolerance, or else
     // the hint,
     void exercise(const std::string& name, const std::string& question, std::function<double()> answer,
                   double tolerance, const std::string& hint);
@@ -101,10 +101,11 @@ private:
     mutable bool quick_asked_ = false;
     int steps_ = 0;
     std::string out_ = "lookback-out", trace_file_, broken_;
-    std::vector<std::string> predict_, answer_;
+    std::vector<std::string> predictions_given_, answers_given_;
     std::vector<Question> predictions_, damages_;
     std::vector<Exercise> exercises_;
     std::map<std::string, double> guesses_;
+    std::vector<std::pair<std::string, double>> answers_;
 };
 
 }  // namespace lookback

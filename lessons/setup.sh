@@ -112,6 +112,9 @@ announce() {
 # compile FOLDER TARGET…: with as many jobs as there are cores and memory for (gib_a_job each).
 compile() {
     local folder=$1 jobs room; shift
+    if [[ $root/lessons -nt $folder/CMakeFiles/cmake.check_cache ]]; then  # perhaps a lesson came or went
+        cmake "$folder" >"$folder/configure.log" 2>&1 9>&- || { cat "$folder/configure.log" >&2; return 1; }
+    fi
     if [[ -f $folder/build.ninja && $(ninja -C "$folder" -n "$@" 2>&1) == *'no work to do'* ]]; then return; fi
     jobs=$(getconf _NPROCESSORS_ONLN)
     room=$(awk -v gib="${gib_a_job:-1}" '/^MemAvailable/ { print int($2 / 1048576 / gib) }' /proc/meminfo 2>/dev/null) || room=$jobs

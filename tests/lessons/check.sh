@@ -86,3 +86,13 @@ import json, sys, jsonschema
 jsonschema.validate(json.load(open("one.json")), json.load(open(sys.argv[1])))' "$source/engine/trace.schema.json" 2>err.txt
     then ok; else bad 'the schema' "$(tail -n 5 err.txt)"; fi
 }
+
+# every_check_has_failed NUMBER: each check of one.json has been seen to notice a fault in the lesson's code, one that
+# faults.py found, or one of --break.
+every_check_has_failed() {
+    local id seen
+    seen=$(sed 's/\t.*//' "$source/tests/lessons/faults.txt"; sed -n "s/^$1 break [^ ]* //p" "$source/tests/lessons/learners.txt")
+    for id in $(python3 -c 'import json; print(*(c["id"] for c in json.load(open("one.json"))["checks"]))'); do
+        if grep -qxF "$id" <(tr ' ' '\n' <<<"$seen"); then ok; else bad "no fault is known that $id notices (tests/lessons/faults.py --help)"; fi
+    done
+}

@@ -14,10 +14,12 @@ cp out.txt help.txt
 refuses 'a prediction of nothing' '--predict' --predict nonsense=1
 refuses 'a prediction that is no number' 'NAME=NUMBER' --predict nonsense
 refuses 'an answer without a number' '--answer' --answer nonsense
+refuses 'two numbers for an answer' '1=2' --answer nonsense=1 2
 refuses 'an exercise that is not there' '--answer' --answer nonsense 1
 refuses 'a fault that is not there' '--break' --break nonsense
 
 every_check_can_fail
+every_check_has_failed "$number"
 
 declared() { sed "1,/^This lesson's own/d" help.txt | grep -oE -- "^  $1 [^ ]+" | awk '{ print $2 }'; }
 while read -r _ what name value wrong; do
@@ -25,10 +27,10 @@ while read -r _ what name value wrong; do
         answer)
             if "$lesson" --answer "$name" "$value" >out.txt 2>&1 && grep -q '^Right' out.txt; then ok; else bad "$name = $value is right" "$(cat out.txt)"; fi
             code=0
-            "$lesson" --answer "$name" "$wrong" >out.txt 2>&1 || code=$?
+            "$lesson" --answer "$name=$wrong" >out.txt 2>&1 || code=$?
             if [[ $code == 1 ]] && grep -q '^Hint: ' out.txt; then ok; else bad "$name = $wrong is wrong (exit $code)" "$(cat out.txt)"; fi
             code=0
-            "$lesson" --answer "$name" "$value/1" --answer "$name" "$wrong" >out.txt 2>&1 || code=$?
+            "$lesson" --answer "$name=$value/1" --answer "$name" "$wrong" >out.txt 2>&1 || code=$?
             if [[ $code == 1 ]] && grep -q '^Right' out.txt && grep -q '^Hint: ' out.txt; then ok; else bad "two answers for $name (exit $code)" "$(cat out.txt)"; fi
             for junk in 1/0 0/0 1/ /2 1/2/3 1/x half; do refuses "$name = $junk" "$junk" --answer "$name" "$junk"; done
             ;;

@@ -60,6 +60,7 @@ refuses 'a file name that steers the terminal' 'no such file' --file "$(printf '
 
 as_expected 00
 traced
+every_check_has_failed 00
 "$lesson" --quick --seed 2 --trace three.json >/dev/null
 if cmp -s one.json three.json; then bad 'two seeds, one trace'; else ok; fi
 "$lesson" --quick --out 'a folder/inside' >/dev/null && [[ -s 'a folder/inside/00_tour.json' ]] && ok || bad '--out'

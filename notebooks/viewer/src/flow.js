@@ -52,11 +52,15 @@ function flow(trace, set, id) {
                 const a = X(i), pull = (a - mid) * 0.15;
                 edge(`M${mid - 3},66 C${mid + pull - 4},120 ${a - 4},120 ${a - 4},${row - 10}`, 'value', i);
                 edge(`M${mid + 3},66 C${mid + pull + 8},130 ${a + 6},130 ${a + 6},${row - 10}`, 'score', i);
-                if (i + 1 < T) edge(`M${X(i + 1) - 8},${row + 5} Q${(X(i) + X(i + 1)) / 2},${row + 24} ${X(i) + 8},${row + 5}`, 'recurrence', i);
+                if (i + 1 < T) {
+                    edge(`M${X(i + 1) - 8},${row + 5} Q${(X(i) + X(i + 1)) / 2},${row + 24} ${X(i) + 8},${row + 5}`, 'recurrence', i);
+                    svg.append(s('path', {d: `M${X(i) + 6},${row + 3} l8,2 l-5,6 z`, fill: colour('recurrence'), opacity: i === at ? 1 : 0.5}));  // it flows back
+                }
                 else edge(`M${mid + 12},60 C${a + 26},90 ${a + 26},140 ${a + 8},${row - 6}`, 'recurrence', i);
             }
             const node = (cx, cy, r, name, on) => svg.append(s('circle', {cx, cy, r, fill: ground, stroke: on ? ink : dim, 'stroke-width': on ? 2.5 : 1.2}), s('text', {x: cx, y: cy + 4, 'text-anchor': 'middle'}, name));
             svg.append(s('line', {x1: mid, x2: mid, y1: 26, y2: 44, stroke: dim, 'stroke-width': 3}));
+            svg.append(s('path', {d: `M${mid},47 l-6,-9 h12 z`, fill: dim}));
             node(mid, 16, 12, 'L'); node(mid, 56, 12, 'c');
             for (let i = from; i < from + count; ++i) {
                 const on = i === at;

@@ -70,6 +70,16 @@ TEST_CASE("layer norm divides by the population's deviation, with eps under the 
                 Array{0.2290822917, -0.3436200014, 0.1145377097}));
 }
 
+TEST_CASE("layer norm of numbers whose squares overflow") {
+    Tape tape;
+    const Real huge = std::pow(std::numeric_limits<Real>::max(), Real(0.65));
+    const Array small{1, 2, 3, 6}, seed{1, 0, 0, 0};
+    const Tensor x = tape.leaf(small), y = tape.leaf(small * huge);
+    CHECK(close(normalised(y, 0).value(), normalised(x, 0).value()));
+    CHECK(close(Array(tape.backward(normalised(y, 0), {y}, {.seed = seed})[y] * huge),
+                tape.backward(normalised(x, 0), {x}, {.seed = seed})[x]));
+}
+
 TEST_CASE("the Jacobian of layer norm is O22's, and maps constants and x̂ to 0") {
     Tape tape;
     const Tensor x = tape.leaf(Array{1, 2, 3, 6});
