@@ -73,8 +73,8 @@ def changes(line):
             yield line[: m.start()] + after + line[m.end() :]
     for m in re.finditer(r"(?<![\w.])\d+(?:\.\d+)?(?:e-?\d+)?(?![\w.])", code):
         number = m[0]
-        changed = str(int(number) + 1) if number.isdigit() else str(float(number) * 1.25)
-        yield line[: m.start()] + changed + line[m.end() :]
+        for changed in [str(int(number) + 1) if number.isdigit() else str(float(number) * 1.25), "0"]:
+            yield line[: m.start()] + changed + line[m.end() :]
 
 
 def check_statements(lines):
@@ -89,15 +89,21 @@ def check_statements(lines):
     return where
 
 
-def search(lesson, known, full, limit):
-    """Adds to the known faults until every check has one, or the limit is met."""
-    seen = {id for _, _, ids in known for id in ids}
+def noticed_by_switches(number):
+    """The checks that a fault of the lesson's own, --break SWITCH, makes fail."""
+    words = [line.split() for line in (root / "tests/lessons/learners.txt").read_text().splitlines()]
+    return {id for w in words if w[:2] == [number, "break"] for id in w[3:]}
+
+
+def search(lesson, known, full, limit, keep):
+    """Looks for a fault for every check that has none yet, until the limit is met."""
+    seen = {id for _, _, ids in known for id in ids} | noticed_by_switches(lesson.number)
     if lesson.failing(None, None, full):
         sys.exit(f"{lesson.number}: a check fails without any fault")
     wanted = set(lesson.ids) - seen
     statements = check_statements(lesson.lines)
     inside = {i for lines in statements.values() for i in lines}
-    tried, draw, found = set(), random.Random(1), []
+    tried, draw = set(), random.Random(1)
 
     def attempt(line):
         """Every change of a line, until one is noticed by a check that has no fault yet."""
@@ -107,7 +113,7 @@ def search(lesson, known, full, limit):
             tried.add((line, text))
             new = (lesson.failing(line, text, full) or set()) & wanted
             if new:
-                found.append((lesson.lines[line].strip(), text.strip(), sorted(new)))
+                keep((lesson.lines[line].strip(), text.strip(), sorted(new)))
                 wanted.difference_update(new)
                 print(f"{lesson.number}: {', '.join(sorted(new))} by {text.strip()}", flush=True)
                 return True
@@ -131,7 +137,6 @@ def search(lesson, known, full, limit):
             if id in wanted:
                 attempt(line)
     print(f"{lesson.number}: {len(tried)} faults tried; no fault for: {', '.join(sorted(wanted)) or '–'}", flush=True)
-    return found
 
 
 def replay(lesson, known, full):
@@ -176,14 +181,17 @@ def main():
     writing = threading.Lock()
 
     def work(number):
-        lesson = Lesson(asked.build, number)
+        lesson, rows = Lesson(asked.build, number), known.setdefault(number, [])
+
+        def keep(row):
+            with writing:
+                rows.append(row)
+                table.write_text(HEADER + "".join(f"{' '.join(ids)}\t{before}\t{after}\n"
+                                                  for number in sorted(known) for before, after, ids in known[number]))
+
         if not asked.search:
-            return replay(lesson, known.get(number, []), asked.full)
-        found = search(lesson, known.get(number, []), asked.full, asked.limit)
-        with writing:
-            known.setdefault(number, []).extend(found)
-            table.write_text(HEADER + "".join(f"{' '.join(ids)}\t{before}\t{after}\n"
-                                              for number in sorted(known) for before, after, ids in known[number]))
+            return replay(lesson, rows, asked.full)
+        search(lesson, list(rows), asked.full, asked.limit, keep)
         return []
 
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
