@@ -7,7 +7,7 @@
 BUILD is a folder that the lessons were built in by ninja (build/native-…). Nothing in it, and no source, is changed: a
 lesson with a fault is compiled and run in a temporary folder.
 """
-import argparse, concurrent.futures, json, os, pathlib, random, re, shlex, subprocess, sys, tempfile, threading
+import argparse, concurrent.futures, json, os, pathlib, random, re, subprocess, sys, tempfile, threading
 
 root = pathlib.Path(__file__).resolve().parents[2]
 table = root / "tests/lessons/faults.txt"
@@ -113,7 +113,7 @@ def search(lesson, known, full, limit, keep):
             tried.add((line, text))
             new = (lesson.failing(line, text, full) or set()) & wanted
             if new:
-                keep((lesson.lines[line].strip(), text.strip(), sorted(new)))
+                keep((lesson.lines[line].strip(), text.strip(), ["--full"] * full + sorted(new)))
                 wanted.difference_update(new)
                 print(f"{lesson.number}: {', '.join(sorted(new))} by {text.strip()}", flush=True)
                 return True
@@ -139,12 +139,12 @@ def search(lesson, known, full, limit, keep):
     print(f"{lesson.number}: {len(tried)} faults tried; no fault for: {', '.join(sorted(wanted)) or '–'}", flush=True)
 
 
-def replay(lesson, known, full):
+def replay(lesson, known):
     missed = []
     for before, after, ids in known:
         at = [i for i, line in enumerate(lesson.lines) if line.strip() == before]
-        failing = lesson.failing(at[0], after, full) if len(at) == 1 else None
-        lost = sorted(set(ids) - (failing or set()))
+        failing = lesson.failing(at[0], after, "--full" in ids) if len(at) == 1 else None
+        lost = sorted(set(ids) - {"--full"} - (failing or set()))
         if lost:
             why = "does not notice" if failing is not None else "can't be tried with"
             missed.append(f"{', '.join(lost)} {why}: {after}")
@@ -157,13 +157,14 @@ def read_table():
     for line in table.read_text().splitlines() if table.exists() else []:
         if line and not line.startswith("#"):
             ids, before, after = line.split("\t")
-            number = ids[:2].replace("to", "00")
+            number = ids.split()[-1][:2].replace("to", "00")  # tour.…
             rows.setdefault(number, []).append((before, after, ids.split()))
     return rows
 
 
-HEADER = """# Faults in the lessons' own code that checks have been seen to notice: CHECK… <tab> a line <tab> the line with the fault.
-# tests/lessons/faults.py plants them again (tests/run --all), and --search adds those of new checks.
+HEADER = """# Faults in the lessons' own code that checks have been seen to notice: CHECK… <tab> a line <tab> the line with the fault
+# (--full: in whole runs only). tests/lessons/faults.py plants them again (tests/run --all), and --search adds those of new
+# checks.
 """
 
 
@@ -172,9 +173,9 @@ def main():
     options.add_argument("build")
     options.add_argument("numbers", nargs="*", metavar="NUMBER")
     options.add_argument("--search", action="store_true", help="look for faults for checks that have none")
-    options.add_argument("--full", action="store_true", help="whole runs, for the checks that --quick leaves out")
+    options.add_argument("--full", action="store_true", help="search with whole runs, for checks that --quick leaves out")
     options.add_argument("--limit", type=int, default=150, help="faults tried in a lesson (150)")
-    asked = options.parse_args()
+    asked = options.parse_intermixed_args()
     numbers = asked.numbers or sorted(f.name[:2] for f in (root / "lessons").glob("[0-9][0-9]_*.cpp"))
     known = read_table()
 
@@ -190,13 +191,16 @@ def main():
                                                   for number in sorted(known) for before, after, ids in known[number]))
 
         if not asked.search:
-            return replay(lesson, rows, asked.full)
+            return replay(lesson, rows)
         search(lesson, list(rows), asked.full, asked.limit, keep)
         return []
 
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         missed = [line for lines in pool.map(work, numbers) for line in lines]
-    print(*missed, sep="\n")
+    if missed:
+        print(*missed, sep="\n")
+    if not asked.search:
+        print(f"faults: {sum(len(known.get(n, [])) for n in numbers)} planted, {len(missed)} of them not noticed as they were")
     return 1 if missed else 0
 
 
