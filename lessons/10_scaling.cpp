@@ -220,7 +220,8 @@ static void saturation(Lesson& lesson) {
     lesson.check("10.median", "Unscaled: ln median tr J for each √d", target, typical, -0.37, 0.05, "our own fit");
     lesson.check("10.scaled", "Scaled: slope of ln mean tr J", slope, flat, 0, 0.03, "variance 1 at every d");
     series(lesson, "mean slope", x, "Σ ∂α_i/∂s_i", mean), series(lesson, "median slope", x, "Σ ∂α_i/∂s_i", median);
-    series(lesson, "mean slope scaled", x, "Σ ∂α_i/∂s_i", scaled), series(lesson, "mean slope theory", x, "Σ ∂α_i/∂s_i", bound);
+    series(lesson, "mean slope scaled", x, "Σ ∂α_i/∂s_i", scaled),
+        series(lesson, "mean slope theory", x, "Σ ∂α_i/∂s_i", bound);
 
     // Two keys: tr J = 2 α(1−α) of a score difference of variance 2, which can be integrated.
     const double two = integral([](double z) {

@@ -329,7 +329,8 @@ static void show(Lesson& lesson, const std::string& name, const Ranks& r) {
     lesson.line(terminal::heat_map(r.influence, r.target, r.source));
     const std::array<std::size_t, 2> shape{r.target.size(), r.source.size()};
     lesson.trace().matrices.push_back({"weights α, " + name, "answer", "source", r.target, r.source, shape, r.weights});
-    lesson.trace().matrices.push_back({"change when left out, " + name, "answer", "source", r.target, r.source, shape, r.influence});
+    lesson.trace().matrices.push_back(
+        {"change when left out, " + name, "answer", "source", r.target, r.source, shape, r.influence});
 }
 
 static std::vector<Row> read(const char* file) { return read_tsv(std::string(LOOKBACK_DATA_DIR "/") + file, 2); }

@@ -112,7 +112,8 @@ static void layer_norm_by_hand(Lesson& lesson, Generator& generator) {
     lesson.say(
         "That is J = (I − 11ᵀ/n − x̂x̂ᵀ/n)/σ. Two directions are flat: adding one number to all entries, and "
         "stretching them. The rest is divided by σ: the larger x has grown, the less comes back.");
-    lesson.check("16.layer_norm", "LayerNorm: J on the tape − by formula", le, worst, 0, 1e-12, "(I − 11ᵀ/n − x̂x̂ᵀ/n)/σ");
+    lesson.check("16.layer_norm", "LayerNorm: J on the tape − by formula", le, worst, 0, 1e-12,
+                 "(I − 11ᵀ/n − x̂x̂ᵀ/n)/σ");
     lesson.check("16.flat", "LayerNorm: |J·1|, |J·x̂|", le, flat, 0, 1e-12, "shift and scale are lost");
 
     const FeedForward feed_forward(generator, {.width = 4, .inner = 8, .dropout = 0});
@@ -287,8 +288,7 @@ static void norm_and_depth(Lesson& lesson, Generator& generator) {
                  "Xiong et al. 2020, Theorem 1");
     lesson.check("16.pre_norm", "Pre-norm: slope of ln ‖g‖ in ln L", target, pre, -0.5, 0.1,
                  "Xiong et al. 2020, Theorem 1");
-    for (const auto& [name, norm] :
-         {std::pair{"post-norm", Norm::after}, {"pre-norm", Norm::before}}) {
+    for (const auto& [name, norm] : {std::pair{"post-norm", Norm::after}, {"pre-norm", Norm::before}}) {
         std::vector<double> means;
         for (const std::vector<double>& drawn : gradients_at_start(6, norm, generator))
             means.push_back(measure::mean(drawn));

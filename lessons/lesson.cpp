@@ -66,8 +66,7 @@ template <class T> static const T& named(const std::vector<T>& all, const std::s
 // NAME=NUMBER
 static std::pair<std::string, double> read_guess(const std::string& flag, const std::string& given) {
     const std::size_t equals = given.find('=');
-    if (equals == std::string::npos)
-        throw std::invalid_argument(flag + ": NAME=NUMBER is wanted, not '" + given + "'");
+    if (equals == std::string::npos) throw std::invalid_argument(flag + ": NAME=NUMBER is wanted, not '" + given + "'");
     return {given.substr(0, equals), guessed_number(given.substr(equals + 1))};
 }
 
