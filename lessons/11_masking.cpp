@@ -16,6 +16,7 @@
 #include "lessons/terminal.hpp"
 
 using namespace lookback;
+using measure::largest_difference;
 using terminal::number;
 using enum Trace::Kind;
 
@@ -26,7 +27,6 @@ static double largest(const std::vector<double>& x) {
     for (const double v : x) most = std::isnan(v) ? v : std::max(most, std::abs(v));
     return most;
 }
-static double largest_difference(const Array& a, const Array& b) { return largest(numbers(Array(a - b))); }
 
 // ---- softmax with a mask in plain numbers of any precision: the second route
 

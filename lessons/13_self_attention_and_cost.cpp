@@ -18,14 +18,10 @@
 #include "lessons/terminal.hpp"
 
 using namespace lookback;
+using measure::largest_difference;
 using terminal::number;
 using enum Trace::Kind;
 
-static double largest_difference(const Array& a, const Array& b) {
-    double most = 0;
-    for (std::size_t i = 0; i < a.size(); ++i) most = std::max(most, std::abs(double(a.data()[i] - b.data()[i])));
-    return most;
-}
 static Array shuffled(const Array& x, const std::vector<std::size_t>& order) {  // of tokens (1,T,E)
     Array y = x;
     for (std::size_t t = 0; t < order.size(); ++t)

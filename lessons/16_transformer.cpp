@@ -15,14 +15,9 @@
 #include "lessons/terminal.hpp"
 
 using namespace lookback;
+using measure::largest_difference;
 using terminal::number;
 using enum Trace::Kind;
-
-static double largest_difference(const Array& a, const Array& b) {
-    double most = 0;
-    for (std::size_t i = 0; i < a.size(); ++i) most = std::max(most, std::abs(double(a.data()[i] - b.data()[i])));
-    return most;
-}
 
 // ---- the library's Transformer (pre-norm), run part by part, so that one can be left out
 

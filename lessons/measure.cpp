@@ -52,4 +52,13 @@ double relative_difference(const std::vector<double>& a, const std::vector<doubl
     return difference == 0 ? 0 : difference / length(b);
 }
 
+double largest_difference(const Array& a, const Array& b) {
+    double most = a.shape() == b.shape() ? 0 : std::nan("");
+    for (std::size_t i = 0; i < std::min(a.size(), b.size()); ++i) {
+        const double difference = std::abs(double(a.data()[i]) - double(b.data()[i]));
+        most = std::isnan(difference) ? difference : std::max(most, difference);  // NaN stays
+    }
+    return most;
+}
+
 }  // namespace lookback::measure

@@ -2,6 +2,7 @@
 #pragma once
 #include <cstddef>
 #include <vector>
+#include "engine/array.hpp"
 
 namespace lookback::measure {
 
@@ -17,5 +18,7 @@ double median(std::vector<double> x);                 // of an even number: half
 double length(const std::vector<double>& v);  // √Σ v², right for the tiniest gradients too
 // ‖a − b‖ / ‖b‖: how far a is from b, as a part of b.   0 if both are 0
 double relative_difference(const std::vector<double>& a, const std::vector<double>& b);
+// max |a_i − b_i|.   NaN if one is, or if their shapes differ
+double largest_difference(const Array& a, const Array& b);
 
 }  // namespace lookback::measure
