@@ -54,7 +54,7 @@ function flow(trace, set, id) {
                 edge(`M${mid + 3},66 C${mid + pull + 8},130 ${a + 6},130 ${a + 6},${row - 10}`, 'score', i);
                 if (i + 1 < T) {
                     edge(`M${X(i + 1) - 8},${row + 5} Q${(X(i) + X(i + 1)) / 2},${row + 24} ${X(i) + 8},${row + 5}`, 'recurrence', i);
-                    svg.append(s('path', {d: `M${X(i) + 6},${row + 3} l8,2 l-5,6 z`, fill: colour('recurrence'), opacity: i === at ? 1 : 0.5}));  // it flows back
+                    svg.append(s('path', {d: `M${X(i) + 6},${row + 3} l8,2 l-5,6 z`, fill: colour('recurrence'), opacity: i === at ? 1 : 0.5, 'data-t': i}));  // it flows back
                 }
                 else edge(`M${mid + 12},60 C${a + 26},90 ${a + 26},140 ${a + 8},${row - 6}`, 'recurrence', i);
             }
