@@ -64,7 +64,7 @@ static void delay_lines(Lesson& lesson) {
     lesson.say(
         "A recurrent network of 12 slots of 8 units: each step moves every slot one further and puts the new "
         "symbol into the first. After 12 random symbols (8 kinds, 500 rows) we read the slots:");
-    std::vector<std::vector<std::string>> rows{{"slots", "units", "copied exactly"}};
+    std::vector<std::vector<std::string>> rows{{"slots", "units", "symbols right (lost ones by luck: 1 in 8)"}};
     for (const std::size_t slots : {12u, 11u, 6u})
         rows.push_back({number(double(slots)), number(double(delay_line(slots).hidden())),
                         number(100 * copied(slots, symbols), "%.2f %%")});
@@ -74,9 +74,10 @@ static void delay_lines(Lesson& lesson) {
     const Array a = last_state(delay_line(11), symbols), b = last_state(delay_line(11), Indices({B, T}, other));
     const double trace_of_first = measure::relative_difference(numbers(a), numbers(b));
     lesson.say(
-        "So a recurrent network is not unable to remember; T · K units do it, T · d numbers as attention's memory "
-        "would. But with one slot fewer another first symbol changes not a bit of the state: what is not in the "
-        "state, no decoder can find.");
+        "So a recurrent network (such a one is called a delay line) is not unable to remember: T · K units do it for T "
+        "symbols of K kinds, as attention's memory of T states of d numbers does. But with one slot fewer, changing "
+        "the "
+        "first symbol leaves the state as it was, bit for bit, and what is not in the state, no decoder can find.");
     lesson.check("05.delay_line", "12 slots: share copied", eq, copied(12, symbols), 1, 0, "by construction");
     lesson.check("05.forgotten", "11 slots: traces of the first symbol", exact0, trace_of_first, 0, 0,
                  "by construction");
@@ -221,9 +222,9 @@ static void memory_of_linear_networks(Lesson& lesson) {
         {"0.9 × rotation", 'r', init::orthogonal(generator, {N, N}, 0.9), generator.normal({1, N})},
         {"Gaussian", 'g', generator.normal({N, N}, 0, 0.7 / std::sqrt(double(N))), generator.normal({1, N})}};
     lesson.say(
-        "A linear network of 8 units is fed random numbers. MC_k is the part of the number of k steps ago (from 0, "
-        "nothing, to 1, all) that a best linear reader gets out of the state. The sum over all k is its memory "
-        "capacity.");
+        "A linear network of 8 units, h_t = h_{t−1} W + u_t w, is fed random numbers u_t. W is a shift (a delay line), "
+        "a random rotation times 0.9, or random normal numbers. MC_k is 1 − (mean squared error) / (variance) of the "
+        "best linear guess of u_{t−k} from the state: 0 is nothing, 1 all. The sum over all k is its memory capacity.");
     lesson.predict("capacity");
     std::vector<std::vector<std::string>> rows{{"network", "MC_0", "MC_4", "MC_7", "MC_8", "MC_16", "sum over k"}};
     std::vector<terminal::Curve> curves;
@@ -249,9 +250,11 @@ static void memory_of_linear_networks(Lesson& lesson) {
     const double fitted = memory_by_experiment(nets[1], 60, generator);
     lesson.say(
         "Forgetting can be sharp or smooth; the sum is the number of units (if the inputs reach them all: Gonon, "
-        "Grigoryeva & Ortega 2020, abstract). By experiment, with a reader fitted to 6000 steps and tested on "
-        "6000 others, the rotation has " +
-        number(fitted, "%.2f") + ". Attention over a buffer of 40 inputs has 40: its memory grows with the text.");
+        "Grigoryeva & Ortega 2020, abstract). By experiment, a reader fitted to 5800 steps and tested on 6000 others, "
+        "summed over k < 60, finds " +
+        number(fitted, "%.2f") +
+        " in the rotation: an estimate, of which each part has an error. Attention over a buffer of 40 inputs has 40: "
+        "its memory grows with the text.");
     lesson.check("05.capacity_shift", "Delay line of 8: Σ MC_k", eq, sums[0], double(N), 1e-12,
                  "Gonon, Grigoryeva & Ortega 2020, abstract");
     lesson.check("05.capacity", "Random networks of 8: |Σ MC_k − 8|", lesson.typical(le),
@@ -283,11 +286,12 @@ static double loss_of_code(std::size_t T, std::size_t bits, Generator& generator
 static void bits(Lesson& lesson) {
     lesson.step("Bits: a loss that no training can go below");
     lesson.say(
-        "Let the state have B bits. T random symbols of 8 kinds need 3T. By Fano's argument the loss (mean "
-        "cross-entropy a symbol) is at least ln 8 − B ln 2 / T, and never below 0. Is that bound loose? A code "
+        "Let the state have B bits. T random symbols of 8 kinds need 3T. In nats (a bit is ln 2 of them) all symbols "
+        "hold T ln 8, of which the state can tell B ln 2. So the loss (mean cross-entropy a symbol) is at least "
+        "ln 8 − B ln 2 / T (Fano's argument), and never below 0. Is that bound loose? A code "
         "that keeps B/3 symbols and guesses the others, by the tape's cross-entropy:");
     Generator generator(lesson.seed() + 2);
-    std::vector<std::vector<std::string>> rows{{"T", "B", "bits needed", "least loss", "loss of the code"}};
+    std::vector<std::vector<std::string>> rows{{"T", "B", "bits needed", "least loss, nats", "loss of the code"}};
     double worst = 0;
     std::vector<double> x, bound, reached;
     for (const std::size_t T : {4u, 8u, 16u, 32u}) {
@@ -299,8 +303,8 @@ static void bits(Lesson& lesson) {
     lesson.line(terminal::table(rows));
     lesson.say(
         "The bound is met exactly: it is what B bits are worth. It does not say that a network learns such a "
-        "code. A state of 32 real numbers has 2048 bits in this program, room enough for a sentence of 20 "
-        "words; that translators failed there is for lesson 06 to explain, and bits are not the reason.");
+        "code. A state of 32 numbers of 64 bits has 2048 in this program, and 20 words out of 30,000 need "
+        "20 · 15 = 300; that translators failed there is for lesson 06 to explain, and bits are not the reason.");
     for (const auto& [name, y] : {std::pair{"code of 24 bits", &reached}, {"code of 24 bits theory", &bound}})
         lesson.trace().series.push_back(
             {.name = name, .x_label = "symbols T", .x = x, .y_label = "cross-entropy", .y_unit = "nats", .y = *y});
@@ -354,7 +358,7 @@ static void one_way(Lesson& lesson) {
     lesson.say(
         "An encoder reads 12 symbols; a decoder writes. We cut the one vector c between them (the value stays, "
         "gradients stop) and ask the tape what still comes back to the encoder's states h_i:");
-    std::vector<std::vector<std::string>> rows{{"decoder", "Σ ‖∂L/∂h_i‖ with c", "with c cut", "numbers it can read"}};
+    std::vector<std::vector<std::string>> rows{{"decoder", "Σ ‖∂L/∂h_i‖, c uncut", "c cut", "numbers it can read"}};
     std::vector<double> cut_norms, readable;
     for (const auto& [kind, name] :
          {std::pair{DecoderKind::plain, "plain: c alone"}, {DecoderKind::bahdanau, "with attention"}}) {
@@ -379,6 +383,9 @@ static void one_way(Lesson& lesson) {
         cut_norms.push_back(lengths[1]), readable.push_back(size);
     }
     lesson.line(terminal::table(rows));
+    lesson.say(
+        "Without c nothing comes back to the plain decoder's encoder. With attention something still does, by way of "
+        "all 12 states of 32 numbers.");
     lesson.check("05.one_way", "Plain decoder, c cut: Σ ‖∂L/∂h_i‖", exact0, cut_norms[0], 0, 0,
                  "the plain encoder–decoder, as Sutskever et al. 2014");
     lesson.check("05.second_way", "With attention, c cut: Σ ‖∂L/∂h_i‖", ge, cut_norms[1], 1e-9, 0,

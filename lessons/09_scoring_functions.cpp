@@ -31,7 +31,7 @@ static const std::vector<Method> methods{
     {"dot", "q · k", 'd',
      [](std::size_t, Generator&) -> std::unique_ptr<Score> { return std::make_unique<DotScore>(); },
      [](double) { return 0.0; }, [](double d, double n) { return 2 * d * n * n; }},
-    {"scaled dot", "q · k / √d", 's',
+    {"scaled dot", "(q / √d) · k", 's',
      [](std::size_t, Generator&) -> std::unique_ptr<Score> { return std::make_unique<ScaledDotScore>(); },
      [](double) { return 0.0; }, [](double d, double n) { return 2 * d * n * n + d * n; }},
     {"bilinear", "q W · k", 'b',
@@ -113,14 +113,13 @@ static void one_interface(Lesson& lesson) {
     const LocationScore location(d, n, generator);
     const Tensor other = tape.leaf(generator.normal({1, n, d}));
     lesson.say(
-        "Is softmax(Q Kᵀ/√d) V under all attention, as the course says? A matrix Q Kᵀ has rank d at most: here, with "
-        "12 "
-        "queries and keys of width 4, " +
+        "Is softmax(Q Kᵀ/√d) V under all attention, as the course says? A matrix Q Kᵀ has rank d at most (so many rows "
+        "are independent): here, with 12 queries and keys of width 4, " +
         number(rank_dot) + ". The additive scores of the same have rank " + number(rank_additive) +
-        ": no Q and K of width 4 give them. And Luong's location score does not look at keys at all. They share the "
-        "three "
-        "steps (score, normalise, aggregate), not that formula. In Bahdanau's and Luong's models the values are not "
-        "projected either: they are the encoder's states.");
+        ": no Q and K of width 4 give them. And Luong's location score, softmax(q W), does not look at keys at all. "
+        "They "
+        "share the three steps (score, normalise, aggregate), not that formula. In Bahdanau's and Luong's models the "
+        "values are not projected either: they are the encoder's states.");
     lesson.check("09.rank_dot", "Rank of 12 × 12 dot scores, d = 4", le, rank_dot, double(d), 0, "rank(Q Kᵀ) ≤ d");
     lesson.check("09.rank_additive", "Rank of 12 × 12 additive scores", ge, rank_additive, double(d + 1), 0,
                  "tanh of a sum");
@@ -174,8 +173,8 @@ static void costs(Lesson& lesson) {
     lesson.step("O(d) or O(d²)? It depends on how many pairs share the projections");
     lesson.say(
         "The course lists O(d) for the dot product and O(d²) for additive and bilinear. That is one pair on its own. "
-        "Projections are shared by all pairs, and what is left for each is O(d) for all four. Operations per pair at "
-        "d = 32:");
+        "Projections are shared by all pairs, and what is left for each is O(d) for all four (√d divides each query, "
+        "not each score). Operations per pair of T queries and T keys at d = 32; the limit is that of long texts:");
     std::vector<std::vector<std::string>> pairs{{"T", "1", "8", "64", "256", "limit"}};
     const std::vector<std::size_t> lengths{1, 8, 64, 256};
     const Numbers lengths_x(lengths.begin(), lengths.end());
@@ -197,13 +196,14 @@ static void costs(Lesson& lesson) {
                          4 * 32 * 32 / 256., 1e-12, "4ad/T, the shared part");
     }
     lesson.line(terminal::table(pairs));
-    lesson.line(terminal::chart(curves, {"length T", true}, {"operations per pair", true}, 11));
+    lesson.line(terminal::chart(curves, {"length T", true}, {"operations per pair, d = 32", true}, 11));
     lesson.check("09.pairs", "Per pair: tape − formula, worst", le, off_pair, 0, 1e-9, "counted");
 
     const auto additive = methods[3].make(32, generator);
     const double once = count(*additive, 32, n, lesson.broken("reproject")).flops,
                  wrong = count(*additive, 32, n, true).flops;
-    lesson.say("A common slip is to project the keys again for each query: " + number(wrong / once, "%.3g") +
+    lesson.say("A common slip is to project the keys again for each query. For the additive score that is " +
+               number(wrong / once, "%.3g") +
                " times the operations at T = 128, d = 32. Attention::remember does it once.");
     lesson.check("09.reproject", "Keys projected for each query: factor", eq, wrong / once,
                  (2. * 32 * 32 * n + 2. * 32 * 32 * n * n + 4. * 32 * n * n) / methods[3].flops(32, n), 1e-12,
@@ -230,7 +230,7 @@ static void tanh_matters(Lesson& lesson) {
     };
     const double without = gradient(false), with = gradient(!lesson.broken("no-tanh"));
     lesson.line(terminal::table(
-        {{"", "‖∂L/∂q‖ through the weights"}, {"with tanh", number(with)}, {"without", number(without)}}));
+        {{"", "‖∂L/∂q‖ through the attention weights"}, {"with tanh", number(with)}, {"without", number(without)}}));
     lesson.reveal("silent", without, 0);
     lesson.check("09.no_tanh", "Without tanh: ‖∂L/∂q‖", le, without, 0, 1e-14, "Σ ∂L/∂s_i = 0");
     lesson.check("09.tanh", "With tanh: ‖∂L/∂q‖", ge, with, 1e-6, 0, "the query counts");
@@ -260,10 +260,12 @@ static void tanh_matters(Lesson& lesson) {
     const Array s = match(e, match.project(e)).value(), b = DotScore()(e, e).value();
     const double margin = s(0, 0, 0) - s(0, 0, 1), of_dot = b(0, 0, 0) - b(0, 0, 1);
     lesson.say(
-        "With it, can it tell equal one-hot vectors from unequal ones? With W_q = W_k = 1 and v = −β on every unit a "
+        "With the tanh, can the additive score tell equal one-hot vectors from unequal ones? It can. With W_q = W_k = "
+        "1 and v = −β on every unit a "
         "hit "
         "scores −β tanh 2 and a miss −2β tanh 1: a margin of " +
-        number(margin, "%.4f") + " β. The bilinear score with W = β 1 has a margin of " + number(of_dot) + " β.");
+        number(margin, "%.4f") + " β. The bilinear score with W = β 1 has a margin of " + number(of_dot) +
+        " β, so the additive one needs a larger β for the same.");
     lesson.check("09.margin", "Additive margin of a match, β = 1", eq, margin, 2 * std::tanh(1.0) - std::tanh(2.0),
                  1e-14, "2 tanh 1 − tanh 2");
 }

@@ -64,8 +64,9 @@ static void one_source(Lesson& lesson, Generator& generator) {
     };
     const Array parts = back(q, layer.query) + back(k, layer.key) + back(v, layer.value);
     lesson.say(
-        "Queries, keys and values are three projections of the same tokens X, so a token is asked, is searched "
-        "and is read; its gradient is the sum of all three roles: X̄ = Q̄W_qᵀ + K̄W_kᵀ + V̄W_vᵀ.");
+        "Queries, keys and values are three projections of the same 7 tokens X: each token asks (query), is searched "
+        "(key) and is read (value). Its gradient is the sum of all three roles, with X̄ for ∂L/∂X:");
+    lesson.line("   X̄ = Q̄W_qᵀ + K̄W_kᵀ + V̄W_vᵀ");
     lesson.check("13.three_roles", "X̄ on the tape − the three parts", le, largest_difference(g[x], parts), 0, 1e-12,
                  "chain rule");
 
@@ -207,8 +208,11 @@ static void depth(Lesson& lesson, Generator& generator) {
                 both = with_attention_depth(T, generator), both_4 = with_attention_depth(4, generator),
                 self = self_attention_depth(T, generator), self_4 = self_attention_depth(4, generator);
     const double calls = decoding_calls(T, generator);
+    lesson.say(
+        "The longest chain of ops of which each needs the one before: from the first input to the last output. An op "
+        "is a matrix product, a softmax, a whole step of a cell. An RNN has one a step and one for the inputs:");
     lesson.line(terminal::table(
-        {{"ops that must wait for each other", "T = 4", "T = 64", "cell steps, T = 64"},
+        {{"ops that must wait for each other", "T = 4", "T = 64", "of them cell steps"},
          {"RNN", number(rnn_4.longest), number(rnn.longest), number(rnn.cells)},
          {"RNN + attention (T_x = T_y = T)", number(both_4.longest), number(both.longest), number(both.cells)},
          {"self-attention, all at once", number(self_4.longest), number(self.longest), number(self.cells)}}));
@@ -282,7 +286,7 @@ static double kept_bytes(std::size_t T) {
 static void work(Lesson& lesson, bool time) {
     const std::size_t d = 64;
     std::vector<std::vector<std::string>> table{
-        {"FLOPs, d = 64", "RNN", "GRU", "LSTM", "self-attention", "kept on the tape"}};
+        {"FLOPs, d = 64", "RNN", "GRU", "LSTM", "self-attention", "kept, d = 16"}};
     std::vector<double> lengths, counts[4], bytes;
     for (const std::size_t T : {16, 32, 64, 128, 256}) {
         lengths.push_back(double(T));
@@ -298,17 +302,20 @@ static void work(Lesson& lesson, bool time) {
     const double gru = crossover(16, 64, recurrent_flops<GRU>), lstm = crossover(16, 64, recurrent_flops<LSTM>),
                  rnn = crossover(16, 64, recurrent_flops<RNN>);
     lesson.reveal("gru", gru, 16);
+    lesson.say(
+        "Below d is 64. FLOPs are multiplications and additions, forwards, in matrix products alone: softmax, tanh and "
+        "gates are left out. The last column is what self-attention keeps for the way back.");
     lesson.line(terminal::table(table));
     lesson.say(
         "The course does not name attention's price. With width d a self-attention layer costs 8Td² + 4T²d "
         "FLOPs (four projections; scores and sums), a recurrent one 4, 12 or 16 Td². So it is cheaper than a GRU "
         "while T < d, than an LSTM while T < 2d, and than a plain RNN never; and one T × T array of weights must "
-        "be kept for the way back (the last column, d = 16).");
+        "be kept.");
     lesson.line(terminal::chart({{'r', "RNN", counts[0], lengths},
                                  {'g', "GRU", counts[1], lengths},
                                  {'l', "LSTM", counts[2], lengths},
                                  {'a', "self-attention", counts[3], lengths}},
-                                {"tokens T", true}, {"FLOPs", true}, 13));
+                                {"tokens T", true}, {"FLOPs, d = 64", true}, 13));
     const double T = 64, D = 64;
     lesson.check("13.flops_rnn", "FLOPs of an RNN, T=64: 4Td²", eq, counts[0][2], 4 * T * D * D, 0,
                  "counted on the tape");
@@ -320,7 +327,7 @@ static void work(Lesson& lesson, bool time) {
                  8 * 128 * D * D + 4 * 128 * 128 * D, 0, "counted on the tape");
     lesson.check("13.like_gru", "Costs what a GRU does, d=16, at T", eq, gru, 16, 0, "8Td² + 4T²d = 12Td²");
     lesson.check("13.like_lstm", "Costs what an LSTM does, d=16, at T", eq, lstm, 32, 0, "8Td² + 4T²d = 16Td²");
-    lesson.check("13.never_rnn", "Costs what an RNN does, at T ≤ 64", exact0, rnn, 0, 0, "8Td² > 4Td²");
+    lesson.check("13.never_rnn", "T ≤ 64 at which it costs as an RNN", exact0, rnn, 0, 0, "8Td² > 4Td²");
     const double a_pair = (kept_bytes(1024) - 2 * kept_bytes(512)) / (2 * 512 * 512);
     lesson.check("13.memory", "Bytes kept for each pair of tokens", eq, a_pair, sizeof(Real), 0.05, "one T × T array");
     const char* const names[] = {"RNN FLOPs", "GRU FLOPs", "LSTM FLOPs", "self-attention FLOPs"};
@@ -426,12 +433,14 @@ static void collapse(Lesson& lesson, Generator& generator) {
         table.push_back({name});
         for (const double v : values) table.back().push_back(number(v, "%.1e"));
     }
+    lesson.say("What still tells 16 random tokens apart: ‖X − their mean‖ / ‖X‖, which is 0 when all are equal.");
     lesson.line(terminal::table(table));
     lesson.say(
-        "What still tells 16 random tokens apart, as a part of their norm. An attention layer is an average, and "
-        "averages of averages are all alike: the collapse is doubly exponential with depth (Dong et al. 2021). So "
-        "a Transformer is not attention alone: the skip keeps the tokens apart, and lesson 16 adds LayerNorm and "
-        "the feed-forward layers.");
+        "An attention layer is an average, and averages of averages are all alike. The collapse is doubly exponential "
+        "with depth (Dong et al. 2021): the exponent itself grows by a factor a layer, down to rounding at 1e-16. One "
+        "layer leaves at most τ of the spread, half the largest difference between two rows of its weights "
+        "(Dobrushin's coefficient). So a Transformer is not attention alone: with the skip it goes far more slowly, " +
+        number(skip.back(), "%.2f") + " is left, and lesson 16 adds LayerNorm and the feed-forward layers.");
     lesson.check("13.dobrushin", "Spread after − τ(A) · spread before", le, worst, 0, 1e-12, "Dobrushin's coefficient");
     lesson.check("13.collapse", "5 layers of attention: what is left", le, pure.back(), 1e-3, 0, "Dong et al. 2021");
     lesson.check("13.skip", "5 layers with a skip: what is left", ge, skip.back(), 0.02, 0, "x is carried along");
