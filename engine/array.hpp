@@ -1,9 +1,9 @@
 // The array of the engine: an xtensor container with its shape in place, over recycled memory, and a counted handle to
 // one. This file and expression.hpp (what op authors add to it) are the only ones that name xtensor headers.
 //
-// Letters used in every shape comment:  B batch  T time  I input  H hidden  V vocabulary  N heads  D head size  A
-// attention size
-//                                       M K N matrix sizes  (…) any leading axes
+// Letters used in every shape comment:
+//   B batch  T time  I input  H hidden  V vocabulary  N heads  D head size  A attention size
+//   M K N matrix sizes  (…) any leading axes
 #pragma once
 #include <algorithm>
 #include <bit>

@@ -1,6 +1,5 @@
 // What op authors write against. An op is one function: it checks, computes its value, and records it with its
-// pullback, a lambda that captures nothing (so it can't keep anything alive, or dangle) and reads only what the record
-// saved.
+// pullback, a lambda that captures nothing (so it can't keep anything alive, or dangle) and reads what the record saved.
 //
 //   // y = tanh(x).   x̄ += ȳ ⊙ (1 − y²)      saves y
 //   Tensor tanh(const Tensor& x) {

@@ -1,9 +1,10 @@
 // Reverse-mode differentiation on a tape: what users hold. Read this file first.
 //
-//   Tape tape;                                        an empty history
-//   Tensor x = tape.leaf({1, 2});                     a value to differentiate by (a Parameter becomes a leaf by being
-//   used) Tensor y = sum(tanh(x) * x);                      each op appends one Record: its inputs, what it keeps, its
-//   pullback Gradients g = tape.backward(y, {x});              one loop from y downwards g[x] ∂y/∂x
+//   Tape tape;                             an empty history
+//   Tensor x = tape.leaf({1, 2});          a value to differentiate by (a Parameter becomes a leaf by being used)
+//   Tensor y = sum(tanh(x) * x);           each op appends one Record: its inputs, what it keeps, its pullback
+//   Gradients g = tape.backward(y, {x});   one loop from y downwards
+//   g[x]                                   ∂y/∂x
 //
 // Creation order is a topological order, so nothing is sorted and nothing recurses: a million steps need no more stack
 // than one. One thread per tape. First derivatives only: pullbacks compute on Arrays and are not recorded.
@@ -136,8 +137,7 @@ struct Edge {
 // What an op leaves behind. Of k sibling outputs the lowest record has the pullback and the others point to it.
 struct Record {
     const char* op;
-    void (*pullback)(
-        Pullback&);  // captures nothing: all that backward reads is here. Null: a leaf, or a higher sibling
+    void (*pullback)(Pullback&);  // captures nothing: all it reads is here. Null: a leaf, or a higher sibling
     std::uint32_t first_edge, edge_count, inputs;
     std::uint32_t epoch;    // how often the tape had been rewound: tells a record from one that took its place
     std::uint32_t sibling;  // place among the outputs of one op
@@ -219,8 +219,7 @@ public:
 
     // Cotangents of `root` by one loop downwards over the records, from the root to the lowest that is wanted.
     // throws TapeError if the root is a constant or not of this tape, or a wanted tensor is not; ShapeError if the seed
-    // is
-    //   missing for a root of several elements, or does not have the root's shape
+    // is missing for a root of several elements, or does not have the root's shape
     Gradients backward(const Tensor& root, std::span<const Tensor> wanted = {},
                        const BackwardOptions& options = {}) const;
     Gradients backward(const Tensor& root, std::initializer_list<Tensor> wanted,
@@ -274,8 +273,8 @@ private:
 // The same value as a constant: nothing flows back through it. Users of x itself are not affected.
 Tensor detach(const Tensor& x);
 
-// y = x, as a record of its own: a named place to watch (want it, or see it in the trace as "tag").   x̄ += ȳ   saves
-// nothing
+// y = x, as a record of its own: a named place to watch (want it, or see it in the trace as "tag").
+// x̄ += ȳ      saves nothing
 Tensor tag(const Tensor& x, std::string label);
 
 }  // namespace lookback

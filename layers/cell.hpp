@@ -3,8 +3,9 @@
 //                            state.map(f, other) that of f(h, other.h) …
 //   State start(tape, B)     zeros
 //   Tensor project(x)        x W + b, for any leading axes: a layer takes all times in one product
-//   State step(a, state)     the rest of the cell, fused into one record; a is a StepInput, which may be one time of
-//   many State cell(x, state)     step(project(x), state) State composed(x, state) the same in plain ops, to read
+//   State step(a, state)     the rest of the cell, fused into one record; a is a StepInput: one time of many
+//   State cell(x, state)     step(project(x), state)
+//   State composed(x, state) the same in plain ops, to read
 // W is (I,nH) and U (H,nH) for n gates, so that both multiply from the right; one bias a gate.
 #pragma once
 #include "check.hpp"

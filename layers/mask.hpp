@@ -1,6 +1,6 @@
 // Which keys each query may look at. True is visible, everywhere. A mask is (T_q,T_k), the same for a whole batch, or
-// (B,T_q,T_k) with 1 for an axis it doesn't depend on; masks combine:   padding(lengths, T) & causal(T, T,
-// Align::start)
+// (B,T_q,T_k) with 1 for an axis it doesn't depend on; masks combine:
+//   padding(lengths, T) & causal(T, T, Align::start)
 #pragma once
 #include <span>
 #include <vector>

@@ -7,8 +7,6 @@
 #pragma once
 #include <functional>
 #include <string>
-#include <unordered_map>
-#include <unordered_set>
 #include <vector>
 #include "engine/tape.hpp"
 
@@ -17,9 +15,7 @@ namespace lookback {
 using Visitor = std::function<void(const std::string& path, Parameter&)>;
 
 // join("encoder", "W") is "encoder.W"; join("", "W") is "W".
-inline std::string join(const std::string& prefix, const std::string& name) {
-    return prefix.empty() ? name : prefix + "." + name;
-}
+std::string join(const std::string& prefix, const std::string& name);
 
 // Names each parameter by its path, which messages and checkpoints then show.
 template <class Model> void name_parameters(Model& model) {
@@ -39,21 +35,16 @@ public:
     requires requires(Model& model, const Visitor& f) { model.for_each_parameter("", f); }
     Parameters(Model& model) {
         model.for_each_parameter("", [this](const std::string& path, Parameter& p) { add(path, p); });
+        refuse_doubles();
     }
     auto begin() const { return entries_.begin(); }
     auto end() const { return entries_.end(); }
     std::size_t size() const { return entries_.size(); }
 
 private:
-    void add(const std::string& path, Parameter& p) {
-        const auto [path_of, is_new] = path_of_.try_emplace(&p, path);
-        if (!is_new) fail<ValueError>("Parameters", path_of->second + " and " + path + " are one parameter");
-        if (!paths_.insert(path).second) fail<ValueError>("Parameters", "two parameters have the path " + path);
-        entries_.push_back({path, &p});
-    }
+    void add(const std::string& path, Parameter& p);
+    void refuse_doubles() const;
     std::vector<Entry> entries_;
-    std::unordered_map<const Parameter*, std::string> path_of_;
-    std::unordered_set<std::string> paths_;
 };
 
 // How many numbers a model has to learn.

@@ -206,7 +206,8 @@ static void gaussian_matrices(Lesson& lesson, Product product) {
     std::vector<terminal::Curve> curves;
     double slope = 0, rate = 0, above = 0;
     for (const double g : {0.45, 0.9, 1.1}) {
-        const Array scaled = Real(g / W_radius) * W;
+        Array scaled = W;
+        for (Real& w : scaled) w *= Real(g / W_radius);
         const std::vector<double> y = lengths({scaled}, T, v, product);
         std::vector<double> x, log_y;
         for (std::size_t k = from; k <= T; ++k) x.push_back(double(k)), log_y.push_back(std::log(y[k]));

@@ -123,11 +123,11 @@ static Held noisy_latch(double w, double noise, Generator& generator) {
 static double measured_rate(const Array& Q, double sigma, double R, std::size_t T, Generator& generator) {
     const std::size_t n = Q.shape(0), burn_in = 140;
     Tape tape;
-    const Array W = Real(sigma) * Q;
+    const Tensor W = tape.constant(Q) * Real(sigma);
     Tensor e = tape.leaf(generator.normal({1, n}));
     std::vector<Tensor> states;
     for (std::size_t t = 0; t < burn_in + T; ++t) {
-        e = matmul(tanh(e), tape.constant(W)) + tape.constant(generator.normal({1, n}, 0, std::sqrt(R)));
+        e = matmul(tanh(e), W) + tape.constant(generator.normal({1, n}, 0, std::sqrt(R)));
         if (t >= burn_in) states.push_back(e);
     }
     const Gradients g = tape.backward(sum(e * tape.constant(generator.normal({1, n}))), states);
@@ -331,7 +331,8 @@ static void both_ways(Lesson& lesson) {
         Array h = filled({1, n}, 0);
         double L = 0;
         for (std::size_t t = 0; t < T; ++t) {
-            const Array input = t == moved ? Array(x[t] + Real(by) * d) : x[t];
+            Array input = x[t];
+            for (std::size_t i = 0; i < n && t == moved; ++i) input(0, i) += Real(by) * d(0, i);
             h = by_hand::affine(h, U, input);
             for (Real& unit : h) unit = std::tanh(unit);
             if (keep) states.push_back(h);

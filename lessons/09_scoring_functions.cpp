@@ -93,17 +93,17 @@ static void one_interface(Lesson& lesson) {
     Array identity = filled({d, d}, 0);
     for (std::size_t i = 0; i < d; ++i) identity(i, i) = 1;
     const BilinearScore bilinear{Parameter(identity)};
-    const Array dot = DotScore()(q, k).value();
-    const auto difference = [](Array a, const Array& b) { return a -= b, norm(a); };
+    const Tensor dot = DotScore()(q, k);
+    const auto difference = [](const Tensor& a, const Tensor& b) { return norm((a - b).value()); };
     lesson.say(
         "Luong's “multiplicative” score is the bilinear one (“general” in the paper); “dot” is its special case W = 1, "
         "and "
         "the scaled dot product of the Transformer is that over √d.");
     lesson.check("09.parameters", "Parameters: tape − theory, all four", eq, off, 0, 0, "2da + a for additive");
-    lesson.check("09.general", "Bilinear with W = 1: − dot", le,
-                 difference(bilinear(q, bilinear.project(k)).value(), dot), 0, 1e-14, "Luong et al. 2015, § 3.1");
-    lesson.check("09.scaled", "Scaled dot · √4 − dot", le, difference((ScaledDotScore()(q, k) * 2).value(), dot), 0,
-                 1e-14, "Vaswani et al. 2017, § 3.2.1");
+    lesson.check("09.general", "Bilinear with W = 1: − dot", le, difference(bilinear(q, bilinear.project(k)), dot), 0,
+                 1e-14, "Luong et al. 2015, § 3.1");
+    lesson.check("09.scaled", "Scaled dot · √4 − dot", le, difference(ScaledDotScore()(q, k) * 2, dot), 0, 1e-14,
+                 "Vaswani et al. 2017, § 3.2.1");
 
     // The matrix formula is not under all of them.
     const auto matrix = [&](const Tensor& scores) { return reshape(scores, {n, n}).value(); };
@@ -124,10 +124,10 @@ static void one_interface(Lesson& lesson) {
     lesson.check("09.rank_additive", "Rank of 12 × 12 additive scores", ge, rank_additive, double(d + 1), 0,
                  "tanh of a sum");
     lesson.check("09.location", "Location score: change by new keys", exact0,
-                 difference(location(q, k).value(), location(q, other).value()), 0, 0, "Luong et al. 2015, § 3.1");
+                 difference(location(q, k), location(q, other)), 0, 0, "Luong et al. 2015, § 3.1");
     const Attention attention{AdditiveScore(d, d, 8, generator)};
     const Memory memory = attention.remember(k);
-    lesson.check("09.values", "Remembered values − states", exact0, difference(memory.values.value(), k.value()), 0, 0,
+    lesson.check("09.values", "Remembered values − states", exact0, difference(memory.values, k), 0, 0,
                  "Bahdanau et al. 2015, eq. 5");
 }
 

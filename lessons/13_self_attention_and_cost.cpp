@@ -60,9 +60,9 @@ static void one_source(Lesson& lesson, Generator& generator) {
     // One X behind all three: its gradient is the sum of what comes back through each.
     const Gradients g = tape.backward(sum(a.context * a.context), {x, q, k, v});
     const auto back = [&](const Tensor& part, const Linear& projection) {
-        return matmul_transposed(tape.constant(g[part]), projection.W).value();
+        return matmul_transposed(tape.constant(g[part]), projection.W);
     };
-    const Array parts = back(q, layer.query) + back(k, layer.key) + back(v, layer.value);
+    const Array parts = (back(q, layer.query) + back(k, layer.key) + back(v, layer.value)).value();
     lesson.say(
         "Queries, keys and values are three projections of the same 7 tokens X: each token asks (query), is searched "
         "(key) and is read (value). Its gradient is the sum of all three roles, with X̄ for ∂L/∂X:");

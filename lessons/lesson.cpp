@@ -15,6 +15,8 @@ using terminal::Style;
 
 static std::string command(const std::string& lesson) { return "lessons/run " + lesson.substr(0, 2); }
 
+Lesson::~Lesson() = default;  // here, as it is long: each lesson would compile the parts of a trace again
+
 Lesson::Lesson(std::string name, std::string title) : title_(std::move(title)), flags_(command(name), title_) {
     trace_.lesson = std::move(name);
     flags_.add_seed(seed_);

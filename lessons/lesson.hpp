@@ -29,6 +29,7 @@ namespace lookback {
 class Lesson {
 public:
     Lesson(std::string name, std::string title);
+    ~Lesson();
 
     Flags& flags() { return flags_; }  // for those that this lesson alone has
 

@@ -12,8 +12,8 @@ namespace lookback {
 Tensor sum(const Tensor& x, const Axes& axes = {}, bool keep_dims = false);
 // y = Σ x / n.   x̄ += ȳ / n, repeated      saves nothing      throws ShapeError if n = 0
 Tensor mean(const Tensor& x, const Axes& axes = {}, bool keep_dims = false);
-// y = Π x; of nothing 1.   x̄_i += ȳ Π_{j≠i} x_j, by products from both ends, never y / x_i: right with zeros      saves
-// x
+// y = Π x; of nothing 1.   x̄_i += ȳ Π_{j≠i} x_j, by products from both ends, never y / x_i: right with zeros
+// saves x
 Tensor prod(const Tensor& x, const Axes& axes = {}, bool keep_dims = false);
 
 // y = max x (min x).   x̄ += ȳ / k at each of the k winners      saves x, y      throws ShapeError if n = 0

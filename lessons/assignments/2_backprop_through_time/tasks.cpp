@@ -78,7 +78,7 @@ Json step(const Array& x, const Array& h, const Array& W, const Array& U, const 
     return encode(tanh(a).value());
 }
 
-void cell(Suite& s) {
+void tanh_cell(Suite& s) {
     s.task("2.1", "The tanh cell", 10,
            "h' = tanh(x W + h U + b), with b added to every row; mind which product comes first.",
            {"x", "h", "W", "U", "b"});
@@ -360,7 +360,7 @@ void truncation(Suite& s) {
 
 Suite backprop_through_time(std::optional<std::uint64_t> hidden_seed) {
     Suite s("2", "Backpropagation through time", "backprop.cpp", hidden_seed);
-    cell(s);
+    tanh_cell(s);
     unrolling(s);
     by_hand_gradients(s);
     norms_and_slope(s);

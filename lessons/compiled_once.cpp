@@ -1,0 +1,2 @@
+#define LOOKBACK_ONCE  // not extern: here
+#include "compiled_once.hpp"
