@@ -2,8 +2,9 @@
 // one. This file and expression.hpp (what op authors add to it) are the only ones that name xtensor headers.
 //
 // Letters used in every shape comment:
-//   B batch  T time  I input  H hidden  V vocabulary  N heads  D head size  A attention size
-//   M K N matrix sizes  (…) any leading axes
+//   B batch   T time (T_q of queries, T_k of keys)   I input   O output   H hidden   E embedding   N heads
+//   D width of a head, or of what is attended to   Q K V widths of queries, keys, values (V also: vocabulary)
+//   A attention size   M K N sizes of plain matrices   (…) any leading axes
 #pragma once
 #include <algorithm>
 #include <bit>
@@ -16,6 +17,7 @@
 #include <memory>
 #include <new>
 #include <utility>
+#include <vector>
 #if __has_include(<xtensor/containers/xarray.hpp>)  // xtensor 0.26 moved its headers
 #include <xtensor/containers/xarray.hpp>
 #else
@@ -105,8 +107,8 @@ private:
     T items_[N] = {};
 };
 
-// What is alive on this thread: value cells and bytes of array memory. Tests and lessons read it to see that nothing
-// leaks.
+// What is alive on this thread: value cells, and bytes of recycled memory (of arrays, cells and records). Tests see by
+// it that nothing leaks; lessons measure memory by it.
 struct Live {
     std::ptrdiff_t cells = 0, bytes = 0;
     bool operator==(const Live&) const = default;
@@ -263,7 +265,7 @@ private:
     Cell* cell_ = nullptr;
 };
 
-// An array of one value: fill({2,3}, 0). (xt::zeros and friends are lazy; this is memory.)
+// An array of one value: filled({2,3}, 0). (xt::zeros and friends are lazy; this is memory.)
 inline Array filled(const Shape& shape, Real value) {
     checked_size("filled", shape);
     return Array(shape, value);

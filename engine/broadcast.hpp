@@ -19,8 +19,8 @@ bool broadcasts_to(const Shape& from, const Shape& to);
 // x repeated to `shape`.   throws ShapeError
 Array broadcast_to(const char* op, const Array& x, const Shape& shape);
 
-// `from` summed over the axes along which `to` was repeated to become it; sums run in double.   throws ShapeError if it
-// never was
+// `from` summed over the axes along which `to` was repeated to become it; sums run in double.
+// throws ShapeError unless `to` broadcasts to `from`
 void sum_to_shape(const Array& from, Target to);
 
 // Calls f(place of the row in `large`, place of its source in `small`, repeated) for each row of the last axis of
@@ -28,8 +28,8 @@ void sum_to_shape(const Array& from, Target to);
 template <class F> void for_each_broadcast_row(const Shape& large, const Shape& small, F f) {
     const std::size_t rank = large.size(), lead = rank - small.size();
     const std::size_t n = rank ? large[rank - 1] : 1;
-    std::size_t rows = 1, stride[max_axes] = {}, index[max_axes] = {},
-                at = 0;  // strides of `small`, 0 along repeated axes
+    std::size_t stride[max_axes] = {};  // of `small`, 0 along repeated axes
+    std::size_t rows = 1, index[max_axes] = {}, at = 0;
     for (std::size_t k = 0; k + 1 < rank; ++k) rows *= large[k];
     for (std::size_t k = rank, size = 1; k-- > lead;) {
         stride[k] = small[k - lead] == 1 ? 0 : size;

@@ -15,7 +15,7 @@ struct IndexError : std::out_of_range {
     using std::out_of_range::out_of_range;
 };
 
-// A value that no shape can mend: a probability of 1.5, an even kernel of nothing, a file that is not one.
+// A value that no shape can mend: a probability of 1.5, a slice with a step of 0, a file that is not one.
 struct ValueError : std::invalid_argument {
     using std::invalid_argument::invalid_argument;
 };

@@ -1,6 +1,5 @@
 #include "gradcheck.hpp"
 #include <cmath>
-#include <cstring>
 #include <sstream>
 #include "pullback.hpp"
 #include "random.hpp"
@@ -67,6 +66,7 @@ public:
     Slopes slopes(std::size_t input, std::size_t element, double step) {
         Real& e = inputs_[input].data()[element];
         const Real x = e;
+        step *= std::max(1.0, std::abs(double(x)));              // 1e-6 would vanish beside 1e12
         const Real low = Real(x - step), high = Real(x + step);  // as rounded, these are the steps taken
         e = high;
         const double above = Call(f_, inputs_).weighed(seeds_);

@@ -1,5 +1,4 @@
-// Checks a pullback against central differences. The report is data, so that tests, lessons and graders word it
-// themselves.
+// Checks a pullback against central differences. The report is data: tests, lessons and graders word it themselves.
 #pragma once
 #include <functional>
 #include <string>
@@ -9,7 +8,7 @@
 namespace lookback {
 
 struct GradcheckOptions {
-    double step = sizeof(Real) == 8 ? 1e-6 : 1e-2;
+    double step = sizeof(Real) == 8 ? 1e-6 : 1e-2;  // times |x| where that is above 1
     double absolute = sizeof(Real) == 8 ? 1e-7 : 2e-3;
     double relative = sizeof(Real) == 8 ? 1e-6 : 2e-2;
     std::uint64_t seed = 1;  // of the random cotangent: all ones would pass a softmax whose rule returns zeros

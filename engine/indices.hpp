@@ -27,8 +27,7 @@ private:
     std::shared_ptr<const std::vector<std::int64_t>> values_;
 };
 
-// True where an entry is visible (may be attended to, is kept). Numbers are not masks: one library's 1 is another's
-// "hide".
+// True where an entry is visible (may be attended to, is kept). Numbers are not masks: one library's 1 is another's 0.
 //   Mask({2,2}, {true, false, true, true})
 // throws ShapeError if the shape and the number of values differ
 class Mask {

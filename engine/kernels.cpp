@@ -34,9 +34,10 @@ double norm(const Array& x) {
 
 // ---- arithmetic, activation and reduce
 
-static void chain(std::size_t n, const Real* g, const Real* slope, Real* x_bar) {
-    // A choice of factors, not of products: g++ vectorises only this one.
-    for (std::size_t i = 0; i < n; ++i) x_bar[i] = g[i] * (g[i] == 0 ? 0 : slope[i]);
+// A choice of factors, not of products: g++ vectorises only this one.
+static inline Real chain(Real y_bar, Real slope) { return y_bar * (y_bar == 0 ? 0 : slope); }
+static void chain(std::size_t n, const Real* y_bar, const Real* slope, Real* x_bar) {
+    for (std::size_t i = 0; i < n; ++i) x_bar[i] = chain(y_bar[i], slope[i]);
 }
 Array chain(const Array& y_bar, const Array& slope) {
     Array x_bar = Array::from_shape(slope.shape());
@@ -46,6 +47,13 @@ Array chain(const Array& y_bar, const Array& slope) {
 Array chain(const Array& y_bar, Array&& slope) {
     chain(slope.size(), y_bar.data(), slope.data(), slope.data());
     return std::move(slope);
+}
+
+Array chain_quotient(const Array& y_bar, const Array& divisor) {
+    Array x_bar = Array::from_shape(divisor.shape());
+    for (std::size_t i = 0; i < x_bar.size(); ++i)
+        x_bar.data()[i] = y_bar.data()[i] / (y_bar.data()[i] == 0 ? 1 : divisor.data()[i]);
+    return x_bar;
 }
 
 // Joins the terms along n, start first: put(place in y, result), where term(place in x, place in y).
@@ -453,15 +461,16 @@ void lstm_gates_pullback(const Array& gates, const Array& c, const Array& c_new,
     const Array tanh_c = xt::tanh(c_new);
     for (std::size_t b = 0; b < B; ++b) {
         const Real* __restrict i = gates.data() + b * 4 * H, *f = i + H, *g = f + H, *o = g + H;
-        const Real* __restrict c_old = c.data() + b * H, * __restrict t = tanh_c.data() + b * H, * __restrict h = h_bar.data() + b * H;
+        const Real* __restrict c_old = c.data() + b * H, * __restrict t = tanh_c.data() + b * H;
+        const Real* __restrict h = h_bar.data() + b * H;
         Real* __restrict d = c_bar.data() + b * H, * __restrict s = s_bar.data() + b * 4 * H;
         for (std::size_t k = 0; k < H; ++k) {
-            s[3 * H + k] = h[k] * t[k] * o[k] * (1 - o[k]);  // h' = o ⊙ tanh(c')
-            const Real cell = d[k] + h[k] * o[k] * (1 - t[k] * t[k]);
-            s[k] = cell * g[k] * i[k] * (1 - i[k]);  // c' = f ⊙ c + i ⊙ g
-            s[H + k] = cell * c_old[k] * f[k] * (1 - f[k]);
-            s[2 * H + k] = cell * i[k] * (1 - g[k] * g[k]);
-            d[k] = cell * f[k];
+            s[3 * H + k] = chain(h[k], t[k] * o[k] * (1 - o[k]));  // h' = o ⊙ tanh(c')
+            const Real cell = d[k] + chain(h[k], o[k] * (1 - t[k] * t[k]));
+            s[k] = chain(cell, g[k] * i[k] * (1 - i[k]));  // c' = f ⊙ c + i ⊙ g
+            s[H + k] = chain(cell, c_old[k] * f[k] * (1 - f[k]));
+            s[2 * H + k] = chain(cell, i[k] * (1 - g[k] * g[k]));
+            d[k] = chain(cell, f[k]);
         }
     }
 }
@@ -504,12 +513,12 @@ void gru_gates_pullback(const Array& gates, const Array& q, const Array& h, Arra
         Real* __restrict s = a_bar.data() + b * 3 * H, * __restrict m = product_bar.data() + b * 3 * H;
         Real* __restrict g = h_bar.data() + b * H, * __restrict q_bar_row = q_bar.data() + b * H;
         for (std::size_t k = 0; k < H; ++k) {
-            const Real n_bar = g[k] * (1 - z[k]) * (1 - n[k] * n[k]);  // h' = (1 − z) ⊙ n + z ⊙ h
-            m[k] = s[k] = n_bar * q_row[k] * r[k] * (1 - r[k]);        // n = tanh(a_n + r ⊙ q)
-            m[H + k] = s[H + k] = g[k] * (h_row[k] - n[k]) * z[k] * (1 - z[k]);
-            s[2 * H + k] = n_bar;
-            m[2 * H + k] = q_bar_row[k] = n_bar * r[k];
-            g[k] *= z[k];
+            const Real a_n_bar = chain(g[k], (1 - z[k]) * (1 - n[k] * n[k]));  // h' = (1 − z) ⊙ n + z ⊙ h
+            m[k] = s[k] = chain(a_n_bar, q_row[k] * r[k] * (1 - r[k]));        // n = tanh(a_n + r ⊙ q)
+            m[H + k] = s[H + k] = chain(g[k], (h_row[k] - n[k]) * z[k] * (1 - z[k]));
+            s[2 * H + k] = a_n_bar;
+            m[2 * H + k] = q_bar_row[k] = chain(a_n_bar, r[k]);
+            g[k] = chain(g[k], z[k]);
         }
     }
 }
@@ -518,20 +527,25 @@ void layer_norm_rows(const Array& x, const Array& gain, const Array& bias, Real 
     const std::size_t n = gain.size(), rows = x.size() / n;
     for (std::size_t r = 0; r < rows; ++r) {
         const Real* p = x.data() + r * n;
-        double mean = 0, deviation = 0;
-        const auto measure = [&](double scale) {  // scale · row, a power of two
-            mean = sum_of(n, [=](std::size_t j) { return scale * double(p[j]); }) / double(n);
-            const auto square = [=](std::size_t j) { return (scale * p[j] - mean) * (scale * p[j] - mean); };
-            deviation = std::sqrt(sum_of(n, square) / double(n) + scale * scale * double(eps)) / scale;
-            mean /= scale;
+        double scale = 1, mean = 0, deviation = 0;  // of scale · row, scale being a power of two
+        const auto measure = [&](double power) {
+            scale = power;
+            mean = sum_of(n, [=](std::size_t j) { return power * double(p[j]); }) / double(n);
+            const auto square = [=](std::size_t j) { return (power * p[j] - mean) * (power * p[j] - mean); };
+            deviation = std::sqrt(sum_of(n, square) / double(n) + power * power * double(eps));
         };
         measure(1);
         if (!std::isfinite(deviation)) measure(0x1p-600);  // squares overflow from 1e154 on
+        if (deviation < 1e-140) measure(0x1p500);          // and vanish below 1e-154
+        if (deviation == 0) scale = 1;                     // no spread at all
         const double inverse = deviation == 0 ? 0 : 1 / deviation;
         for (std::size_t j = 0; j < n; ++j)
-            y.data()[r * n + j] = Real((double(p[j]) - mean) * inverse) * gain.data()[j] + bias.data()[j];
-        statistics.data()[2 * r] = Real(mean);
-        statistics.data()[2 * r + 1] = Real(inverse);
+            y.data()[r * n + j] = Real((scale * double(p[j]) - mean) * inverse) * gain.data()[j] + bias.data()[j];
+        Real* kept = statistics.data() + 4 * r;
+        kept[0] = Real(mean);  // a mean in float would lose what differs from it by little
+        kept[1] = Real(mean - double(kept[0]));
+        kept[2] = Real(inverse);
+        kept[3] = Real(scale);
     }
 }
 
@@ -540,14 +554,15 @@ void layer_norm_rows_pullback(const Array& x, const Array& gain, const Array& st
     const std::size_t n = gain.size(), rows = x.size() / n;
     Vector<double> gain_sum(n, 0), bias_sum(n, 0), x_hat(n), g(n);
     for (std::size_t r = 0; r < rows; ++r) {
-        const double mean = statistics.data()[2 * r], inverse = statistics.data()[2 * r + 1];
+        const Real* kept = statistics.data() + 4 * r;
+        const double mean = double(kept[0]) + double(kept[1]), inverse = kept[2], scale = kept[3];
         const Real *p = x.data() + r * n, *q = y_bar.data() + r * n;
         if (std::all_of(q, q + n, [](Real v) { return v == 0; })) {
             if (x_bar) std::fill_n(x_bar->data() + r * n, n, Real(0));
             continue;
         }
         for (std::size_t j = 0; j < n; ++j) {
-            x_hat[j] = (double(p[j]) - mean) * inverse;
+            x_hat[j] = (scale * double(p[j]) - mean) * inverse;
             g[j] = double(q[j]) * double(gain.data()[j]);
             gain_sum[j] += double(q[j]) * x_hat[j];
             bias_sum[j] += double(q[j]);
@@ -556,7 +571,7 @@ void layer_norm_rows_pullback(const Array& x, const Array& gain, const Array& st
         const double mean_g = sum_of(n, [&](std::size_t j) { return g[j]; }) / double(n);
         const double mean_gx = sum_of(n, [&](std::size_t j) { return g[j] * x_hat[j]; }) / double(n);
         for (std::size_t j = 0; j < n; ++j)
-            x_bar->data()[r * n + j] = Real((g[j] - mean_g - x_hat[j] * mean_gx) * inverse);
+            x_bar->data()[r * n + j] = Real((g[j] - mean_g - x_hat[j] * mean_gx) * inverse * scale);
     }
     std::copy(gain_sum.begin(), gain_sum.end(), gain_bar.data());
     std::copy(bias_sum.begin(), bias_sum.end(), bias_bar.data());
@@ -763,7 +778,8 @@ Vector<double> cross_entropy_rows(const Array& x, const Indices& targets, std::i
         const Real *row = x.data() + r * n, top = largest(row, n);
         const double log_sum = std::log(total(exponentials(row, n, top), n));
         losses[r] = log_sum - (double(row[targets[r]]) - top);
-        if (smoothing == 0) continue;  // else 0 · ∞ at a logit of −∞
+        if (smoothing == 0) continue;       // else 0 · ∞ at a logit of −∞
+        if (smoothing == 1) losses[r] = 0;  // likewise
         const double mean = sum_of(n, [=](std::size_t j) { return row[j] - top; }) / double(n);
         losses[r] = (1 - smoothing) * losses[r] + smoothing * (log_sum - mean);
     }

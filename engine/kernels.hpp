@@ -2,7 +2,6 @@
 // 5 to 180 times slower. (Elementwise work stays xtensor expressions in ops/, where it equals a plain loop.)
 #pragma once
 #include <array>
-#include <cmath>
 #include <optional>
 #include "array.hpp"
 #include "broadcast.hpp"
@@ -39,7 +38,8 @@ template <class Term> double sum_of(std::size_t n, Term term) {
 // The chain rule of an elementwise op: ȳ ⊙ slope, and 0 where ȳ is 0, whatever the slope. So infinities and NaN of a
 // branch that `where` did not take stay there: where(x > 0, x log x, 0) has a gradient at 0.
 Array chain(const Array& y_bar, const Array& slope);
-Array chain(const Array& y_bar, Array&& slope);  // in place
+Array chain(const Array& y_bar, Array&& slope);                  // in place
+Array chain_quotient(const Array& y_bar, const Array& divisor);  // for a slope of 1 / divisor, which may overflow alone
 
 // Reductions: x lies as (outer, n, inner), y of the given shape as (outer, inner). The pullbacks write or add x̄.
 Array sum_along(const Array& x, const Layout& at, const Shape& shape, double factor = 1);

@@ -22,8 +22,8 @@ std::vector<PathReport> paths(const Tensor& root, std::span<const Tensor> target
     for (Id id = root.id() + 1; id-- > low;) {
         const PathReport here = from_root[id - low];  // complete: consumers have larger ids
         if (!here.reached) continue;
-        for (const Edge& edge :
-             tape.inputs(tape[id])) {  // siblings share their inputs: a path through any of them goes on
+        // siblings share their inputs: a path through any of them goes on
+        for (const Edge& edge : tape.inputs(tape[id])) {
             if (edge.from == Tensor::constant || edge.from < low) continue;
             PathReport& next = from_root[edge.from - low];
             next.shortest = next.reached ? std::min(next.shortest, here.shortest + 1) : here.shortest + 1;

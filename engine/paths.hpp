@@ -15,7 +15,8 @@ struct PathReport {
 };
 
 // One report a target, all from one loop downwards over the records between. x * x has two paths to x; detach ends a
-// path. throws TapeError if the root is a constant or a target is not of its tape (for a parameter p: tape.leaf(p))
+// path.
+// throws TapeError if the root or a target is a constant or not of one tape (for a parameter p: tape.leaf(p))
 std::vector<PathReport> paths(const Tensor& root, std::span<const Tensor> targets);
 inline std::vector<PathReport> paths(const Tensor& root, std::initializer_list<Tensor> targets) {
     return paths(root, std::span(targets.begin(), targets.size()));

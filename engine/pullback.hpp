@@ -1,11 +1,10 @@
 // What op authors write against. An op is one function: it checks, computes its value, and records it with its
-// pullback, a lambda that captures nothing (so it can't keep anything alive, or dangle) and reads what the record saved.
+// pullback, a lambda that captures nothing (so it keeps nothing alive, and can't dangle) and reads what the record saved.
 //
 //   // y = tanh(x).   x̄ += ȳ ⊙ (1 − y²)      saves y
 //   Tensor tanh(const Tensor& x) {
-//       return record("tanh", {x}, xt::tanh(x.value()), saves::output, [](Pullback& p) {
-//           p.x_bar(0) += p.y_bar() * (1 - p.y() * p.y());
-//       });
+//       return record("tanh", {x}, xt::tanh(x.value()), saves::output,
+//                     [](Pullback& p) { p.x_bar(0) += chain(p.y_bar(), 1 - p.y() * p.y()); });
 //   }
 #pragma once
 #include "broadcast.hpp"

@@ -78,7 +78,9 @@ Array Generator::uniform(const Shape& shape, double low, double high) {
 
 Array Generator::normal(const Shape& shape, double mean, double deviation) {
     checked_size("normal", shape);
-    if (!(deviation >= 0)) fail<ValueError>("normal", "a deviation of " + std::to_string(deviation));
+    if (!(deviation >= 0 && std::isfinite(deviation) && std::isfinite(mean)))
+        fail<ValueError>("normal",
+                         "a mean of " + std::to_string(mean) + " and a deviation of " + std::to_string(deviation));
     Array x(shape);
     for (Real& e : x.storage()) e = Real(std::fma(deviation, normal(), mean));
     return x;

@@ -14,8 +14,8 @@ public:
     double uniform();      // [0, 1), 53 bits
     double uniform(double low, double high);
     double normal();  // mean 0, variance 1
-    std::int64_t integer(std::int64_t low,
-                         std::int64_t high);  // low … high-1, unbiased.  throws ValueError if low ≥ high
+    // low … high-1, unbiased.   throws ValueError if low ≥ high
+    std::int64_t integer(std::int64_t low, std::int64_t high);
     Array uniform(const Shape& shape, double low, double high);
     Array normal(const Shape& shape, double mean = 0, double deviation = 1);
     Indices integers(const Shape& shape, std::int64_t low, std::int64_t high);

@@ -1,6 +1,6 @@
 #include "tape.hpp"
 #include <atomic>
-#include <cmath>
+#include <optional>
 #include "pullback.hpp"
 
 namespace lookback {
@@ -33,7 +33,9 @@ Tape& Tensor::tape() const {
 }
 
 const Shared& Tensor::shared() const {
-    if (!value_) fail<TapeError>("tensor", "an empty Tensor has no value");
+    if (!value_)
+        fail<TapeError>("tensor",
+                        "nothing has no value: a Tensor() that was given none, or a parameter that was moved from");
     return value_;
 }
 
@@ -357,7 +359,10 @@ const Array& Pullback::kept(std::size_t i) const {
 }
 bool Pullback::needs(std::size_t i) const { return edges_[i].from != Tensor::constant && edges_[i].from >= low_; }
 const Shape& Pullback::x_shape(std::size_t i) const {
-    return edges_[i].saved ? edges_[i].saved->shape() : tape_[edges_[i].from].shape;
+    if (edges_[i].saved) return edges_[i].saved->shape();
+    if (edges_[i].from == Tensor::constant)
+        fail<TapeError>(record_.op, "the pullback reads the shape of a constant, which the op did not save");
+    return tape_[edges_[i].from].shape;
 }
 const Shape& Pullback::y_shape(std::size_t output) const { return tape_[Id(id_ + output)].shape; }
 

@@ -1,7 +1,7 @@
 // Reverse-mode differentiation on a tape: what users hold. Read this file first.
 //
 //   Tape tape;                             an empty history
-//   Tensor x = tape.leaf({1, 2});          a value to differentiate by (a Parameter becomes a leaf by being used)
+//   Tensor x = tape.leaf(Array{1, 2});     a value to differentiate by (a Parameter becomes a leaf by being used)
 //   Tensor y = sum(tanh(x) * x);           each op appends one Record: its inputs, what it keeps, its pullback
 //   Gradients g = tape.backward(y, {x});   one loop from y downwards
 //   g[x]                                   ∂y/∂x
@@ -11,11 +11,9 @@
 #pragma once
 #include <any>
 #include <functional>
-#include <optional>
 #include <span>
 #include <string>
 #include <unordered_map>
-#include <vector>
 #include "array.hpp"
 #include "blocks.hpp"
 
@@ -67,15 +65,15 @@ public:
     Parameter& operator=(Parameter&&) noexcept = default;
     Parameter clone() const { return Parameter(Array(value()), name()); }
 
-    // All but assignment throw TapeError on a parameter that was moved from.
+    // On a parameter that was moved from, all but operator= throw TapeError.
     const Array& value() const { return *here().value_; }
     const Shape& shape() const { return value().shape(); }
     std::size_t size() const { return value().size(); }
     const std::string& name() const { return here().owner_->name; }
     void rename(std::string name) { here().owner_->name = std::move(name); }
 
-    // Replaces the value. Tapes that recorded the old one keep it for their pullbacks, and refuse to record the new
-    // one. throws ShapeError if the shape differs: the parameter is then as it was
+    // Replaces the value. Tapes that recorded the old one keep it for their pullbacks, and refuse the new one.
+    // throws ShapeError if the shape differs: the parameter is then as it was
     void assign(Array value);
     // p.edit([&](Array& w) { w -= rate * g; }) assigns what f made of a copy.
     template <class F> void edit(F f) {
@@ -95,7 +93,7 @@ private:
 };
 
 // A handle: a value and where it was recorded. Copies are cheap. A constant has a tape but no record; a number has
-// neither. The value may be read for ever; using it in an op after its tape is gone or rewound is a TapeError.
+// neither. The value may be read for ever; in an op it is a TapeError once its tape is gone or its record was rewound.
 class Tensor {
 public:
     static constexpr Id constant = 0xffffffff, parameter = 0xfffffffe,
@@ -156,8 +154,8 @@ public:
     const Array& operator[](const Tensor& x) const;
     Array& edit(const Tensor& x);         // the same to change: clipping
     bool reached(const Tensor& x) const;  // false if x does not influence the root: its gradient is 0
-    // Sums: windows of truncated BPTT, parts of a batch. A parameter that one side was not asked for is not known in
-    // the sum. throws ShapeError if two gradients of one tensor differ in shape
+    // Sums: windows of truncated BPTT, parts of a batch. What one side was not asked for is not known in the sum.
+    // throws ShapeError if two gradients of one tensor differ in shape
     Gradients& operator+=(const Gradients& other);
 
 private:
@@ -218,8 +216,8 @@ public:
     Tensor leaf(const Parameter& p);  // its leaf here, made at first use
 
     // Cotangents of `root` by one loop downwards over the records, from the root to the lowest that is wanted.
-    // throws TapeError if the root is a constant or not of this tape, or a wanted tensor is not; ShapeError if the seed
-    // is missing for a root of several elements, or does not have the root's shape
+    // throws TapeError if the root or a wanted tensor is a constant or not of this tape; ShapeError if the seed is
+    // missing for a root of several elements, or does not have the root's shape
     Gradients backward(const Tensor& root, std::span<const Tensor> wanted = {},
                        const BackwardOptions& options = {}) const;
     Gradients backward(const Tensor& root, std::initializer_list<Tensor> wanted,

@@ -10,7 +10,6 @@
 #include "blas.hpp"
 #include "expression.hpp"
 #include "file.hpp"
-#include "kernels.hpp"
 
 namespace lookback {
 
@@ -214,9 +213,13 @@ private:
     template <class T> void write(const std::map<std::string, T>& map) {
         out += '{';
         const char* separator = "";
+        std::set<std::string> written;
         for (const auto& [key, x] : map) {
             out += std::exchange(separator, ", ");
+            const std::size_t start = out.size();
             write(key);
+            if (!written.insert(out.substr(start)).second)
+                fail<ValueError>("trace", "two keys are both " + out.substr(start) + " as UTF-8");
             out += ": ";
             write(x);
         }

@@ -1,7 +1,7 @@
 // What a run measured, as a file that notebooks, the viewer and graders read. Its form is trace.schema.json,
 // "lookback-trace/1". The same content gives the same bytes. Real numbers read back bit for bit; the three that JSON
 // lacks are the strings "NaN", "Infinity", "-Infinity". Text is UTF-8; what isn't becomes U+FFFD.
-//   Trace trace = begin_trace("01_vanishing", seed);
+//   Trace trace = begin_trace("03_vanishing_gradients", seed);
 //   trace.series.push_back({.name = "‖∂L/∂h_t‖", .x_label = "t", .x = steps, .y_label = "norm", .y = norms});
 //   write_trace(trace, "trace.json");
 #pragma once
@@ -60,9 +60,8 @@ struct Trace {
             std::string op, label = "";        // a tag's
             std::vector<std::int64_t> inputs;  // places in `records`, all before this one
             std::vector<std::size_t> shape;
-            std::optional<double>
-                norm = {},
-                bar_norm = {};  // of the value, if it is still kept; of the cotangent, if the root was reached
+            std::optional<double> norm = {};      // of the value, if it is still kept
+            std::optional<double> bar_norm = {};  // of the cotangent, if one reached it
         };
         struct Edge {
             std::size_t from, to, input;  // records[to].inputs[input] == from

@@ -149,7 +149,6 @@ Attended Attention::operator()(const Tensor& query, const Memory& memory) const 
 }
 
 // ---- Local attention
-// -------------------------------------------------------------------------------------------------
 
 LocalAttention::LocalAttention(Attention attention_, std::size_t reach_)
     : attention(std::move(attention_)), reach(reach_) {}

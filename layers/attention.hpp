@@ -33,7 +33,7 @@ struct DotScore : Score {
 
 // s = q · k / √Q: entries of variance 1 then have scores of variance 1, whatever Q.   Vaswani et al. 2017, eq. 1
 struct ScaledDotScore : Score {
-    static Real scale(const Tensor& query);  // 1/√D
+    static Real scale(const Tensor& query);  // 1/√Q
     const char* name() const override { return "ScaledDotScore"; }
     Tensor operator()(const Tensor& query, const Tensor& keys) const override;
 };
@@ -88,8 +88,8 @@ struct Memory {
     std::optional<Mask> visible;  // (B,T_q,T_k) or (T_q,T_k), up to axes of 1; none: everything
 };
 
-// α = softmax of the scores over visible keys: the one place where attention masks. Hidden keys get exactly 0 and send
-// back exactly 0; a query that sees nothing has weights, context and gradients of 0.   scores (…,T_q,T_k) → the same
+// α = softmax of the scores over visible keys, as the op attend has it too. Hidden keys get exactly 0 and send back
+// exactly 0; a query that sees nothing has weights, context and gradients of 0.   scores (…,T_q,T_k) → the same
 Tensor attention_weights(const Tensor& scores, const std::optional<Mask>& visible);
 
 // throws ShapeError naming the score on queries, keys, values or masks that don't fit each other

@@ -1,5 +1,4 @@
 #include "cell.hpp"
-#include "engine/kernels.hpp"
 #include "engine/ops/movement.hpp"
 #include "init.hpp"
 

@@ -16,14 +16,14 @@
 namespace lookback {
 
 // One layer and direction as PyTorch keeps it: weights (nH,I) and (nH,H), transposed to ours, and two biases (nH),
-// which only their sum tells apart from ours (but see GRU).
+// whose sum is ours (but see GRU).
 struct PyTorchWeights {
     Array weight_ih, weight_hh, bias_ih, bias_hh;
 };
 
 namespace cell {
 
-// Parameters of a cell with n gates from the start: uniform in ±1/√H, as in PyTorch (where b is a sum of two such).
+// One parameter of a cell, as it is from the start: uniform in ±1/√H, as in PyTorch (where b is a sum of two such).
 Parameter weights(Generator& generator, const Shape& shape, std::size_t H, const char* name);
 // throws ShapeError naming the layer, unless W (I,nH), U (H,nH) and b (nH) fit
 void check_parameters(const char* layer, std::size_t n, const Parameter& W, const Parameter& U, const Parameter& b);

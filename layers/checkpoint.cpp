@@ -28,7 +28,6 @@ std::string in_quotes(const std::string& name) {  // short, on one line
 }
 
 // ---- The header, read event by event: nothing is built of what is not wanted, and nothing recurses
-// --------------------
 
 struct Entry {
     std::string dtype;

@@ -28,8 +28,8 @@ void save(const Parameters& model, const std::string& file, const Metadata& meta
           Stored stored = Stored::exactly);
 
 // Reads a whole file, from wherever it came. F64 and F32 are read, NaN and ∞ too; F32 becomes double exactly, but F64
-// is not rounded to float. throws ValueError naming the file, on anything but a well-formed file: truncated or longer
-// than it says; a header that
+// is not rounded to float.
+// throws ValueError naming the file, on anything but a well-formed file: shorter or longer than it says; a header that
 //   is no such JSON, is over 100 MB, or names a tensor twice; an unknown dtype; more than 6 axes; offsets that overlap,
 //   leave gaps, or do not fit the shape
 Checkpoint read_checkpoint(const std::string& file);

@@ -179,6 +179,7 @@ Shifted teacher_forcing(std::span<const Ids> sequences) {
 std::vector<std::vector<std::size_t>> batches_by_length(const std::vector<std::size_t>& lengths, std::size_t B,
                                                         Generator& generator) {
     if (B == 0) fail<ValueError>("batches_by_length", "batches of 0");
+    B = std::min(B, std::max<std::size_t>(lengths.size(), 1));
     constexpr std::size_t stretch = 32;
     std::vector<std::size_t> places = generator.permutation(lengths.size());
     std::vector<std::vector<std::size_t>> batches;

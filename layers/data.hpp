@@ -25,8 +25,8 @@ struct CodePoint {
 // What begins at a byte of the text.   bytes = 0 if it is not UTF-8 (RFC 3629: shortest forms, no surrogates)
 CodePoint decode(std::string_view utf8, std::size_t at);
 
-// The code points of a text, each as UTF-8: "März" is M, ä, r, z.   throws ValueError "[characters] byte 2 is not
-// UTF-8"
+// The code points of a text, each as UTF-8: "März" is M, ä, r, z.
+// throws ValueError "[characters] byte 2 is not UTF-8"
 Tokens characters(std::string_view utf8);
 // What stands between single spaces.   throws ValueError if a word is empty
 Tokens words(std::string_view text);
@@ -36,8 +36,8 @@ struct Row {
     std::vector<std::string> fields;
 };
 // The rows of a file of tab-separated values, of which each must have `columns` fields, none of them empty. Lines at
-// its top that begin with # are comments; lines may end with CR LF. throws ValueError "[read_tsv] FILE:LINE: …" on any
-// other line, on text that is not UTF-8 or holds control characters;
+// its top that begin with # are comments; lines may end with CR LF.
+// throws ValueError "[read_tsv] FILE:LINE: …" on any other line, on text that is not UTF-8 or holds control characters;
 //   naming the file if it can't be read or has no rows
 std::vector<Row> read_tsv(const std::string& file, std::size_t columns);
 

@@ -19,7 +19,7 @@ Tensor rows_of(const Tensor& x, const std::vector<std::size_t>& rows) {
 Mask rows_of(const Mask& mask, const std::vector<std::size_t>& rows) {
     Shape shape = mask.shape();
     const std::size_t B = shape[0], inner = B ? mask.size() / B : 0;
-    if (B == 1) return mask;  // it stands for any number of rows
+    if (B == 1) return mask;
     std::vector<bool> kept;
     for (const std::size_t row : rows) {
         if (row >= B) fail<IndexError>("rows_of", "row " + std::to_string(row) + " of a mask " + text(shape));
@@ -35,6 +35,11 @@ void check(const char* op, const DecodeOptions& options) {
     if (options.shortest > options.longest)
         fail<ValueError>(op, "shortest " + std::to_string(options.shortest) + " is above longest " +
                                  std::to_string(options.longest));
+}
+
+[[noreturn]] void refuse_nothing(const char* op, const DecodeOptions& options) {
+    fail<ValueError>(op, "no token can follow: all have probability 0 (the end mark among them, before `shortest` = " +
+                             std::to_string(options.shortest) + " tokens)");
 }
 
 // Log-probabilities (rows,V) of what may come after `length` tokens: before `shortest`, the end mark may not.
@@ -82,6 +87,7 @@ std::vector<Generated> greedy(Decoding& model, const DecodeOptions& options) {
             const auto best = std::size_t(std::max_element(of_row, of_row + V) - of_row);  // the first of equals
             Generated& answer = answers[live[r]];
             const double log_probability = answer.log_probability + double(of_row[best]);
+            if (std::isinf(log_probability)) refuse_nothing("greedy", options);
             if (std::int64_t(best) == options.end) {
                 answer.ended = true;
                 answer.log_probability = log_probability;
@@ -106,15 +112,15 @@ std::vector<Generated> beam_search(Decoding& model, const BeamOptions& options) 
     if (!std::isfinite(options.length_penalty)) fail<ValueError>("beam_search", "a length penalty that is no number");
     if (model.rows() != 1) fail<ValueError>("beam_search", "one source at a time, not " + std::to_string(model.rows()));
 
-    const auto penalty = [&](std::size_t length) { return std::pow((5 + double(length)) / 6, options.length_penalty); };
-    const auto score = [&](const Generated& g) { return g.log_probability / penalty(g.ids.size() + g.ended); };
+    const auto penalty = [&](double length) { return std::pow((5 + length) / 6, options.length_penalty); };
+    const auto score = [&](const Generated& g) { return g.log_probability / penalty(double(g.ids.size() + g.ended)); };
     const auto better = [&](const Generated& a, const Generated& b) { return score(a) > score(b); };
     const auto enough = [&](const std::vector<Generated>& answers, const std::vector<Generated>& live) {
         if (live.empty()) return true;
         if (answers.size() < options.width) return false;
         // log p only falls, and the penalty is largest, in what is still to come, at one of two lengths.
-        const double most =
-            live[0].log_probability / std::max(penalty(live[0].ids.size() + 1), penalty(limits.longest + 1));
+        const double most = live[0].log_probability /
+                            std::max(penalty(double(live[0].ids.size()) + 1), penalty(double(limits.longest) + 1));
         return score(answers[options.width - 1]) >= most;
     };
 
@@ -153,6 +159,7 @@ std::vector<Generated> beam_search(Decoding& model, const BeamOptions& options) 
             }
         }
         std::stable_sort(answers.begin(), answers.end(), better);
+        if (answers.size() > options.width) answers.resize(options.width);
         if (length == limits.longest) break;  // `live` is as long as it may get
         live = std::move(longer);
         model.keep(parents);
@@ -162,6 +169,7 @@ std::vector<Generated> beam_search(Decoding& model, const BeamOptions& options) 
         answers.insert(answers.end(), live.begin(), live.end());
     }
     if (answers.size() > options.width) answers.resize(options.width);
+    if (answers.empty()) refuse_nothing("beam_search", limits);
     return answers;
 }
 

@@ -24,7 +24,7 @@ public:
     virtual void keep(const std::vector<std::size_t>& kept) = 0;
 };
 
-// Rows of x (B,…), in that order.   throws IndexError
+// Rows of x (B,…), in that order; a mask of one row stands for any.   throws IndexError
 Tensor rows_of(const Tensor& x, const std::vector<std::size_t>& rows);
 Mask rows_of(const Mask& mask, const std::vector<std::size_t>& rows);
 
@@ -42,7 +42,7 @@ struct DecodeOptions {
 
 // The most probable token at each step, until the end mark; the lower id if two are equal. One answer a row.
 // A row that has ended leaves the batch: the end mark is never fed.
-// throws ValueError if shortest > longest, or the model's scores are NaN
+// throws ValueError if shortest > longest, the model's scores are NaN, or no token can follow
 std::vector<Generated> greedy(Decoding& model, const DecodeOptions& options = {});
 
 struct BeamOptions {
@@ -52,11 +52,12 @@ struct BeamOptions {
 };
 
 // The best answers of one source, best first, at most `width`: at each step the hypotheses, each with each next token,
-// compete for the `width` places. It stops once no hypothesis can still become better than all of `width` answers.
+// compete for the `width` places. It stops once no hypothesis can still become better than the last of `width` answers.
 // Width 1 without penalty is greedy; a width that leaves nothing out finds the most probable answer. Ties go to the
 // hypothesis that was ahead, then to the lower id. An answer that has not ended appears only if fewer than `width`
-// have. throws as greedy does; ValueError unless the model begins with one row and width > 0 Sutskever et al. 2014,
-// § 3.2; the penalty: Wu et al. 2016, § 7
+// have.
+// throws as greedy does; ValueError unless the model begins with one row and width > 0
+// Sutskever et al. 2014, § 3.2; the penalty: Wu et al. 2016, § 7
 std::vector<Generated> beam_search(Decoding& model, const BeamOptions& options = {});
 
 }  // namespace lookback

@@ -19,7 +19,6 @@ struct Embedding {
     // How well h fits each token, h tableᵀ: an output layer that shares the table.   h (…,E) → (…,V)
     // Press & Wolf 2017.   throws ShapeError if h's last axis is not E
     Tensor scores(const Tensor& h) const;
-    std::size_t vocabulary() const { return table.shape()[0]; }
     std::size_t width() const { return table.shape()[1]; }
     void for_each_parameter(const std::string& prefix, const Visitor& f) { f(join(prefix, "table"), table); }
 };

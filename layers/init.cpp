@@ -50,6 +50,7 @@ Array orthogonal(Generator& generator, const Shape& shape, double gain) {
 }
 
 Array identity(std::size_t n, double scale) {
+    if (!std::isfinite(scale)) fail<ValueError>("identity", "a scale of " + std::to_string(scale));
     Array w = filled({n, n}, 0);
     for (std::size_t i = 0; i < n; ++i) w.data()[i * n + i] = Real(scale);
     return w;

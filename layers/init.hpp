@@ -12,9 +12,9 @@ Array uniform_by_fan(Generator& generator, const Shape& shape, std::size_t fan);
 // Uniform in ±√(6 / (in + out)): keeps the variance of values and of gradients.      throws ShapeError unless 2-D
 // Glorot & Bengio 2010
 Array glorot_uniform(Generator& generator, const Shape& shape);
-// gain · Q with orthonormal rows or columns, whichever are fewer; all such Q are equally likely. A square one keeps
-// (for gain 1) or scales by gain the length of every vector and gradient that it carries: scaled orthogonal. throws
-// ShapeError unless 2-D      Saxe, McClelland & Ganguli 2014
+// gain · Q with orthonormal rows or columns, whichever are fewer; all such Q are equally likely. A square one scales
+// the length of every vector and gradient that it carries by gain.
+// throws ShapeError unless 2-D      Saxe, McClelland & Ganguli 2014
 Array orthogonal(Generator& generator, const Shape& shape, double gain = 1);
 // scale · I: with relu, an RNN that at first copies its state (IRNN).   → (n,n)      Le, Jaitly & Hinton 2015
 Array identity(std::size_t n, double scale = 1);

@@ -2,7 +2,6 @@
 // (B,T_q,T_k) with 1 for an axis it doesn't depend on; masks combine:
 //   padding(lengths, T) & causal(T, T, Align::start)
 #pragma once
-#include <span>
 #include <vector>
 #include "engine/indices.hpp"
 

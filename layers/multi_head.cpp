@@ -35,10 +35,11 @@ static Linear projection(std::size_t in, std::size_t out, double bound, Linear::
     return Linear(Parameter(init::uniform(generator, {in, out}, bound), "W"), std::move(b));
 }
 
-static Linear input_projection(std::size_t in, std::size_t width, const MultiHeadOptions& options, bool equal,
+static Linear input_projection(std::size_t in, std::size_t width, const MultiHeadOptions& options,
                                Generator& generator) {
+    const auto is_width = [&](std::size_t n) { return n == 0 || n == width; };
     if (in == 0) in = width;
-    const double fans = equal ? 4. * double(width) : double(in + width);
+    const double fans = is_width(options.keys) && is_width(options.values) ? 4. * double(width) : double(in + width);
     return projection(in, width, std::sqrt(6 / fans), options.bias, generator);
 }
 
@@ -50,9 +51,9 @@ static std::size_t checked_width(std::size_t width, std::size_t heads) {
 
 MultiHead::MultiHead(std::size_t width, std::size_t heads_, Generator& generator, const MultiHeadOptions& options)
     : heads(heads_),
-      query(input_projection(checked_width(width, heads), width, options, !options.keys && !options.values, generator)),
-      key(input_projection(options.keys, width, options, !options.keys && !options.values, generator)),
-      value(input_projection(options.values, width, options, !options.keys && !options.values, generator)),
+      query(input_projection(checked_width(width, heads), width, options, generator)),
+      key(input_projection(options.keys, width, options, generator)),
+      value(input_projection(options.values, width, options, generator)),
       output(projection(width, width, 1 / std::sqrt(double(width)), options.bias, generator)),
       dropout(options.dropout) {}
 

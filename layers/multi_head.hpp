@@ -16,8 +16,8 @@ struct KeyValues {
     Tensor keys, values;  // (B,N,T,D)
     std::size_t length() const { return keys.shape(2); }
 };
-// Those of new tokens after those of the past, of which nothing is computed again.   throws ShapeError if B, N or D
-// differ
+// Those of new tokens after those of the past, of which nothing is computed again.
+// throws ShapeError if B, N or D differ
 KeyValues joined(const std::optional<KeyValues>& past, const KeyValues& fresh);
 
 struct MultiHeadOptions {

@@ -83,7 +83,8 @@ double clip_by_norm(const Parameters& model, Gradients& gradients, double larges
 // ---- Optimizers -----------------------------------------------------------------------------------------------------
 
 void Optimizer::step(const Parameters& model, const Gradients& gradients) {
-    largest_entry("optimizer", model, gradients);
+    if (const double largest = largest_entry("optimizer", model, gradients); largest > largest_gradient())
+        fail<ValueError>("optimizer", "a gradient of " + std::to_string(largest) + " has no finite square: clip it");
     const double rate = rate_(steps_ + 1);
     if (!std::isfinite(rate))
         fail<ValueError>("optimizer", "the rate of step " + std::to_string(steps_ + 1) + " is not finite");
@@ -116,6 +117,7 @@ Adam::Adam(Options options)
     check_share("Adam", "beta_2", beta_2_);
     if (!(epsilon_ > 0)) fail<ValueError>("Adam", "epsilon must be positive, not " + std::to_string(epsilon_));
 }
+double Adam::largest_gradient() const { return std::sqrt(double(std::numeric_limits<Real>::max())); }
 void Adam::update(Array& w, const Array& g, State& state, double rate) const {
     auto& [t, m, v] = state;
     xt::noalias(m) = Real(beta_1_) * m + Real(1 - beta_1_) * g;

@@ -6,6 +6,7 @@
 #pragma once
 #include <concepts>
 #include <functional>
+#include <limits>
 #include <unordered_map>
 #include "parameters.hpp"
 
@@ -49,7 +50,7 @@ double clip_by_norm(const Parameters& model, Gradients& gradients, double larges
 class Optimizer {
 public:
     virtual ~Optimizer() = default;
-    // throws ValueError naming the parameter whose gradient is not finite: no weight has then changed
+    // throws ValueError on a gradient that is not finite (naming its parameter) or too large: no weight has then changed
     void step(const Parameters& model, const Gradients& gradients);
     std::size_t steps() const { return steps_; }
     double rate() const { return rate_(steps_ + 1); }  // of the next step
@@ -61,6 +62,7 @@ protected:
     };
     explicit Optimizer(Schedule rate) : rate_(std::move(rate)) {}
     virtual void update(Array& w, const Array& g, State& state, double rate) const = 0;
+    virtual double largest_gradient() const { return std::numeric_limits<double>::infinity(); }  // that it can take
 
 private:
     Schedule rate_;
@@ -98,6 +100,7 @@ public:
 
 protected:
     void update(Array& w, const Array& g, State& state, double rate) const override;
+    double largest_gradient() const override;  // whose square is finite
 
 private:
     double beta_1_, beta_2_, epsilon_;

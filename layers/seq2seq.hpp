@@ -28,7 +28,7 @@ struct Encoded {
 // What a decoder carries from one token to the next.
 struct DecoderState {
     Tensor s;    // (B,H)
-    Tensor fed;  // what input feeding adds: c_t (B,D), or h̃_t (B,H); nothing without attention
+    Tensor fed;  // for the readout: c_t (B,D), or h̃_t (B,H), which the next step reads too; nothing without attention
 };
 struct DecoderStep {
     DecoderState state;

@@ -14,8 +14,14 @@ static MultiHead multi_head(Generator& generator, const TransformerOptions& o) {
     return MultiHead(o.width, o.heads, generator, {.dropout = o.dropout});
 }
 
+// A block's attention to its past and x, which the past then holds too.
+static Attended attend_with_past(const MultiHead& attention, const Tensor& x, std::optional<KeyValues>& past,
+                                 const std::optional<Mask>& visible, Mode mode) {
+    past = joined(past, attention.remember(x, x));
+    return attention(x, *past, visible, mode);
+}
+
 // ---- Feed-forward
-// ----------------------------------------------------------------------------------------------------
 
 FeedForward::FeedForward(Generator& generator, const TransformerOptions& o)
     : in(o.width, o.inner, generator), out(o.inner, o.width, generator), activation(o.activation), dropout(o.dropout) {}
@@ -32,7 +38,6 @@ void FeedForward::for_each_parameter(const std::string& prefix, const Visitor& f
 }
 
 // ---- Blocks
-// ----------------------------------------------------------------------------------------------------------
 
 EncoderBlock::EncoderBlock(Generator& generator, const TransformerOptions& o)
     : attention(multi_head(generator, o)),
@@ -52,8 +57,7 @@ EncoderBlock::Output EncoderBlock::next(const Tensor& x, std::optional<KeyValues
     check_product("EncoderBlock", "x", x, "W_q", attention.query.W);
     Tensor weights;
     Tensor y = residual(norm, norm_attention, x, [&](const Tensor& z) {
-        past = joined(past, attention.remember(z, z));
-        const Attended a = attention(z, *past, visible, mode);
+        const Attended a = attend_with_past(attention, z, past, visible, mode);
         weights = a.weights;
         return dropout(a.context, mode);
     });
@@ -90,8 +94,7 @@ DecoderBlock::Output DecoderBlock::next(const Tensor& x, std::optional<KeyValues
     check_product("DecoderBlock", "x", x, "W_q", attention.query.W);
     Tensor weights, cross_weights;
     Tensor y = residual(norm, norm_attention, x, [&](const Tensor& z) {
-        past = joined(past, attention.remember(z, z));
-        const Attended a = attention(z, *past, visible, mode);
+        const Attended a = attend_with_past(attention, z, past, visible, mode);
         weights = a.weights;
         return dropout(a.context, mode);
     });
@@ -114,7 +117,6 @@ void DecoderBlock::for_each_parameter(const std::string& prefix, const Visitor& 
 }
 
 // ---- Stacks
-// ----------------------------------------------------------------------------------------------------------
 
 template <class Block>
 static std::vector<Block> stacked(const char* layer, Generator& generator, const TransformerOptions& o) {
@@ -200,7 +202,6 @@ Decoder::Output Decoder::next(const Tensor& x, Past& past, Mode mode) const {
 void Decoder::for_each_parameter(const std::string& prefix, const Visitor& f) { visit(*this, prefix, f); }
 
 // ---- Models of tokens
-// ------------------------------------------------------------------------------------------------
 
 static Embedding embedding(std::size_t vocabulary, Generator& generator, const TransformerOptions& o) {
     if (vocabulary == 0 || o.width == 0) return Embedding(vocabulary, o.width, generator);  // which says so

@@ -4,8 +4,6 @@
 // end? Embedding 16, hidden size 32, PyTorch's default init, loss = −log p(last token | the tokens before it).
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
-#include <limits>
 #include <optional>
 #include "engine/ops/movement.hpp"
 #include "engine/ops/softmax.hpp"
@@ -20,6 +18,7 @@
 #include "lessons/by_hand.hpp"
 #include "lessons/date.hpp"
 #include "lessons/lesson.hpp"
+#include "lessons/measure.hpp"
 #include "lessons/terminal.hpp"
 #include "lessons/tokens.hpp"
 
@@ -127,7 +126,7 @@ LastState<Cell> last_state(std::string name, char letter, const Cell& cell, cons
         result.measured.norms.push_back(norm(g[s.h]));
         std::vector<double>& bar = result.bars.emplace_back();
         s.map([&](const Tensor& part) { return bar.insert(bar.end(), g[part].begin(), g[part].end()), part; });
-        if constexpr (requires { s.c; }) result.measured.state_norms.push_back(by_hand::length(bar));
+        if constexpr (requires { s.c; }) result.measured.state_norms.push_back(measure::length(bar));
     }
     result.measured.paths = paths(loss, x);
     result.measured.summarise();
@@ -211,19 +210,19 @@ template <class Cell, class Jacobian>
 ByHand by_hand_product(const LastState<Cell>& run, std::size_t most_norms, Jacobian jacobian) {
     ByHand result;
     std::vector<double> g = run.bars.back();
-    double bound = std::log(by_hand::length(g));
+    double bound = std::log(measure::length(g));
     terminal::Progress progress(run.measured.name + ": the chain rule by hand");
     const std::size_t T = run.bars.size();
     for (std::size_t t = T - 1; t-- > 0;) {  // from state t + 1 back to state t
         const Array J = jacobian(t + 1);
         g = by_hand::times(J, g);
-        if (by_hand::length(g) < tiny) break;
+        if (measure::length(g) < tiny) break;
         std::vector<double> difference = g;
         for (std::size_t i = 0; i < g.size(); ++i) difference[i] -= run.bars[t][i];
-        result.worst = std::max(result.worst, by_hand::length(difference) / by_hand::length(g));
+        result.worst = std::max(result.worst, measure::length(difference) / measure::length(g));
         if (result.steps < most_norms) {  // singular values are the slow part
             bound += std::log(spectral_norm(J));
-            result.excess = std::max(result.excess, std::log(by_hand::length(run.bars[t])) - bound);
+            result.excess = std::max(result.excess, std::log(measure::length(run.bars[t])) - bound);
         }
         result.theory += 0.5 * std::log(sum_of_squares(J) / double(g.size()));
         ++result.steps;

@@ -1,7 +1,6 @@
 // One vector forgets long texts; all states to look back at do not.
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 #include "engine/ops/movement.hpp"
 #include "engine/ops/reduce.hpp"
 #include "engine/ops/softmax.hpp"

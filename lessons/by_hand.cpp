@@ -75,10 +75,4 @@ std::vector<double> times(const Array& J, const std::vector<double>& g) {
     return out;
 }
 
-double length(const std::vector<double>& g) {
-    double s = 0;
-    for (double x : g) s = std::hypot(s, x);  // squares would vanish at 1e-162
-    return s;
-}
-
 }  // namespace lookback::by_hand

@@ -20,6 +20,5 @@ Array gru_jacobian(const Array& a, const Array& h, const Array& U, const Array& 
 
 // J g
 std::vector<double> times(const Array& J, const std::vector<double>& g);
-double length(const std::vector<double>& g);
 
 }  // namespace lookback::by_hand

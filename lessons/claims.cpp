@@ -4,7 +4,6 @@
 // a check is unknown or does not hold, one serves more than three rows, or, with --check, claims.md says anything else
 // but for its numbers.
 #include <algorithm>
-#include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <iostream>

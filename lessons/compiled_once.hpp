@@ -20,8 +20,8 @@ LOOKBACK_ONCE template class std::vector<std::string>;
 LOOKBACK_ONCE template class std::vector<std::vector<std::string>>;
 
 namespace lookback {
-LOOKBACK_ONCE template class SmallVector<std::size_t, 6>;
-LOOKBACK_ONCE template class SmallVector<std::ptrdiff_t, 6>;
+LOOKBACK_ONCE template class SmallVector<std::size_t, max_axes>;
+LOOKBACK_ONCE template class SmallVector<std::ptrdiff_t, max_axes>;
 LOOKBACK_ONCE template Sequence<RNN> unroll(const RNN&, const Tensor&, const RNN::State&, const UnrollOptions&);
 LOOKBACK_ONCE template Sequence<LSTM> unroll(const LSTM&, const Tensor&, const LSTM::State&, const UnrollOptions&);
 LOOKBACK_ONCE template Sequence<GRU> unroll(const GRU&, const Tensor&, const GRU::State&, const UnrollOptions&);

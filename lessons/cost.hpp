@@ -11,7 +11,7 @@ inline double pairs(const Tape& tape, const Record& additive_scores) {
     return double(tape.edges(additive_scores)[additive_scores.inputs].saved->size());
 }
 
-// Of the products that the records first … last-1 made: 2 M K N for (M,K)·(K,N), the h U of fused recurrent steps, the
+// Of the products that the records from `first` on made: 2 M K N for (M,K)·(K,N), the h U of fused recurrent steps, the
 // v · tanh of additive scores, and of attention the scores Q Kᵀ and the means α V, as if nothing were hidden.
 inline double product_flops(const Tape& tape, std::size_t first = 0) {
     const auto size = [](const Shape& shape, std::size_t without_last) {
@@ -26,6 +26,8 @@ inline double product_flops(const Tape& tape, std::size_t first = 0) {
         const std::string_view op = r.op;
         if (op == "matmul" || op == "matmul_transposed" || op == "affine") {
             const bool left = tape.inputs(r)[0].from != Tensor::constant;  // a constant has no record to ask
+            if (!left && tape.inputs(r)[1].from == Tensor::constant)
+                fail<TapeError>("product_flops", "a product of constants, of which the tape knows no size");
             const Shape& shape = shape_of(left ? 0 : 1);
             const bool inner_is_last = left || op == "matmul_transposed";
             flops += 2 * size(r.shape, 0) * double(shape[shape.size() - (inner_is_last ? 1 : 2)]);

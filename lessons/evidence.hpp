@@ -17,8 +17,7 @@ struct Decay {
 };
 // A fresh tanh RNN of 32 units reads T random words.
 Decay rnn_decay(std::uint64_t seed, std::size_t T);
-// What a step back leaves of ‖∂L/∂c_t‖ in a fresh LSTM of 32 units: in theory, while its inputs are small,
-// σ(forget_bias).
+// What a step back leaves of ‖∂L/∂c_t‖ in an LSTM of 32 units whose weights are 0: in theory exactly σ(forget_bias).
 double lstm_factor(std::uint64_t seed, std::size_t T, double forget_bias);
 
 enum class Reader { rnn, rnn_with_attention, self_attention };

@@ -28,8 +28,7 @@ public:
     void require(const std::string& name, std::string& value, const std::vector<std::string>& choices);
     void footer(const std::string& text);  // of the help
 
-    // Reads the flags. If the program is to end here, its exit code: 0 after --help, 2 after one line on what can't be
-    // used.
+    // Reads the flags. If the program is to end here, its exit code: 0 after --help, 2 after a line on what is refused.
     std::optional<int> parse(int argc, char** argv);
     bool given(const std::string& flag) const;  // be it as an empty text
     static int refuse(const std::string& why);  // prints that line; returns 2

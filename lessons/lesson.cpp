@@ -2,9 +2,10 @@
 #include <unistd.h>
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <iostream>
+#include "lessons/measure.hpp"
 #include "lessons/report.hpp"
 #include "lessons/terminal.hpp"
 #include "lessons/tokens.hpp"
@@ -196,10 +197,8 @@ void Lesson::run_seeds(const std::function<void()>& body) {
     rules_ = rules;
     trace_.config["seeds"] = seeds_;
     for (std::size_t i = 0; i < measured.size(); ++i) {
-        std::vector<double>& m = measured[i];
-        std::sort(m.begin(), m.end());
         Trace::Check& c = trace_.checks[i];
-        c.measured = (m[(m.size() - 1) / 2] + m[m.size() / 2]) / 2;
+        c.measured = measure::median(std::move(measured[i]));
         c.pass = holds(rules[i].kind, c) && (!rules[i].gate || c.pass);
     }
 }

@@ -1,5 +1,4 @@
-// What every lesson shares: flags, steps, predictions, the exercise, the closing table of checks, the trace, the exit
-// code.
+// What every lesson shares: flags, steps, predictions, the exercise, the table of checks, the trace, the exit code.
 //
 //   int main(int argc, char** argv) {
 //       Lesson lesson("02_jacobian_products", "‖J‖ bounds the gradient; ρ sets its rate");
@@ -14,7 +13,7 @@
 //   }
 //
 // Exit codes: 0 all checks hold (or the answer is right), 1 a check fails (or it is not), 2 the user's input can't be
-// used (one line on standard error says why).
+// used: one line on standard error says why.
 #pragma once
 #include <filesystem>
 #include <functional>
@@ -55,9 +54,10 @@ public:
     void reveal(const std::string& name, double measured, double theory);  // after it: all three side by side
     bool broken(const std::string& name) const { return broken_ == name; }
 
-    // A claim, by two independent routes. `kind` says what must hold of measured m and theory t: eq |m − t| ≤ tolerance
-    // · max(1, |t|); le m ≤ t + tolerance; ge m ≥ t − tolerance; slope |m − t| ≤ tolerance; exact0 m = 0; a target is
-    // |m − t| ≤ tolerance too, but is reported and never fails. With --seeds N, measured is the median over seeds.
+    // A claim, by two independent routes. `kind` says what must hold of measured m and theory t:
+    //   eq |m − t| ≤ tolerance · max(1, |t|)   le m ≤ t + tolerance   ge m ≥ t − tolerance   slope |m − t| ≤ tolerance
+    //   exact0 m = 0   target |m − t| ≤ tolerance too, but is reported and never fails
+    // With --seeds N, measured is the median over seeds.
     struct Rule {
         Trace::Kind kind;
         bool gate;

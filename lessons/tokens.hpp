@@ -1,5 +1,4 @@
-// Text as learners bring it: UTF-8 in any script, split into tokens; anything that is not text is an error that says
-// where.
+// Text as learners bring it: UTF-8 in any script, split into tokens; what is not text is an error that says where.
 #pragma once
 #include <cstdint>
 #include <string>

@@ -1,4 +1,5 @@
 #include "activation.hpp"
+#include <limits>
 #include <numbers>
 #include "engine/kernels.hpp"
 #include "engine/pullback.hpp"
@@ -11,8 +12,12 @@ Tensor exp(const Tensor& x) {
 }
 
 Tensor log(const Tensor& x) {
-    return record("log", {x}, xt::log(x.value()), saves::inputs,
-                  [](Pullback& p) { p.x_bar(0) += chain(p.y_bar(), 1 / p.x(0)); });
+    Array y = xt::log(x.value());
+    for (std::size_t i = 0; i < y.size(); ++i)  // of denormal numbers, which vector instructions get wrong
+        if (const Real v = x.value().data()[i]; v > 0 && v < std::numeric_limits<Real>::min())
+            y.data()[i] = std::log(v);
+    return record("log", {x}, std::move(y), saves::inputs,
+                  [](Pullback& p) { p.x_bar(0) += chain_quotient(p.y_bar(), p.x(0)); });
 }
 
 Tensor sqrt(const Tensor& x) {

@@ -1,4 +1,5 @@
 #include "arithmetic.hpp"
+#include <cmath>
 #include "engine/kernels.hpp"
 #include "engine/pullback.hpp"
 
@@ -70,7 +71,7 @@ Tensor div(const Tensor& a, const Tensor& b) {
     const Saves saves = saves::input(1) | saves_if(!b.is_constant(), saves::output);
     return record("div", {a, b}, std::move(y), saves, [](Pullback& p) {
         const Array b = broadcast_to("div", p.x(1), p.y_shape());
-        if (p.needs(0)) p.x_bar(0) += chain(p.y_bar(), 1 / b);
+        if (p.needs(0)) p.x_bar(0) += chain_quotient(p.y_bar(), b);
         if (p.needs(1)) p.x_bar(1) += chain(p.y_bar(), -p.y() / b);
     });
 }

@@ -13,7 +13,7 @@ Tensor add(const Tensor& a, const Tensor& b);
 Tensor sub(const Tensor& a, const Tensor& b);
 // y = a ⊙ b.   ā += ȳ ⊙ b   b̄ += ȳ ⊙ a      saves a, b (each only if the other needs a gradient)
 Tensor mul(const Tensor& a, const Tensor& b);
-// y = a / b.   ā += ȳ / b   b̄ −= ȳ ⊙ y / b      saves y, b
+// y = a / b.   ā += ȳ / b   b̄ −= ȳ ⊙ y / b      saves b, and y if b needs a gradient
 Tensor div(const Tensor& a, const Tensor& b);
 // y = −x.   x̄ −= ȳ      saves nothing
 Tensor neg(const Tensor& x);

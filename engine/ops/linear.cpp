@@ -124,13 +124,15 @@ Tensor affine(const Tensor& x, const Tensor& W, const Tensor& b) {
     for (std::size_t i = 0; i < q.m; ++i) std::copy_n(b.value().data(), q.n, y.data() + i * q.n);
     gemm(q.m, q.n, q.k, x.value().data(), Op::plain, W.value().data(), Op::plain, y.data(), true);
     return record("affine", {x, W, b}, std::move(y), operands(x, W), [](Pullback& p) {
-        const ProductPlan r = plan(p.op(), p.x_shape(0), p.x_shape(1), Op::plain);
         const Array& y_bar = p.y_bar();
+        const auto sizes = [&] { return plan(p.op(), p.x_shape(0), p.x_shape(1), Op::plain); };
         if (p.needs(0)) {
+            const ProductPlan r = sizes();
             const Target t = p.x_bar(0).target();
             gemm(r.m, r.k, r.n, y_bar.data(), Op::plain, p.x(1).data(), Op::transposed, t.array.data(), t.add);
         }
         if (p.needs(1)) {
+            const ProductPlan r = sizes();
             const Target t = p.x_bar(1).target();
             gemm(r.k, r.n, r.m, p.x(0).data(), Op::transposed, y_bar.data(), Op::plain, t.array.data(), t.add);
         }

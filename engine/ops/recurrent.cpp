@@ -1,23 +1,29 @@
 #include "recurrent.hpp"
+#include <limits>
 #include "engine/blas.hpp"
 #include "engine/kernels.hpp"
 #include "engine/pullback.hpp"
 
 namespace lookback {
 
+StepInput::StepInput(const Tensor& a_, std::size_t t) : a(a_), time(std::int32_t(t)) {
+    if (t > std::size_t(std::numeric_limits<std::int32_t>::max()))
+        fail<IndexError>("StepInput", "time " + std::to_string(t) + " is outside a " + text(a.shape()));
+}
+
 namespace {
 // a: (B,nH) or (B,T,nH)   h: (B,H)   U: (H,nH) for a cell with n gates
 void check_shapes(const char* op, std::size_t n, const StepInput& input, const Tensor& h, const Tensor& U) {
     const Shape &a = input.a.shape(), &s = h.shape();
-    const bool whole = input.time != StepInput::all;
-    if (s.size() == 2 && U.shape() == Shape{s[1], n * s[1]} && a.size() == (whole ? 3 : 2) && a[0] == s[0] &&
+    const bool timed = input.time != StepInput::all;
+    if (s.size() == 2 && U.shape() == Shape{s[1], n * s[1]} && a.size() == (timed ? 3 : 2) && a[0] == s[0] &&
         a.back() == n * s[1]) {
-        if (whole && std::size_t(input.time) >= a[1])
+        if (timed && std::size_t(input.time) >= a[1])
             fail<IndexError>(op, "time " + std::to_string(input.time) + " is outside a " + text(a));
         return;
     }
     const std::string nH = n == 1 ? "H" : std::to_string(n) + "H";
-    fail<ShapeError>(op, std::string(whole ? "a (B,T," : "a (B,") + nH + "), h (B,H) and U (H," + nH +
+    fail<ShapeError>(op, std::string(timed ? "a (B,T," : "a (B,") + nH + "), h (B,H) and U (H," + nH +
                              ") do not fit: " + text(a) + ", " + text(s) + " and " + text(U.shape()));
 }
 
@@ -70,12 +76,9 @@ Tensor rnn_step(const StepInput& a, const Tensor& h, const Tensor& U, Nonlineari
         "rnn_step", {a.a, h, U}, std::move(y), saves::input(1) | saves::input(2) | saves::output,
         [](Pullback& p) {
             const Array &y = p.y(), &y_bar = p.y_bar();
-            Array s_bar = Array::from_shape(y.shape());
             const auto [kind, time] = p.attributes<RNNAttributes>();
-            if (kind == Nonlinearity::tanh)
-                xt::noalias(s_bar) = y_bar * (1 - y * y);
-            else
-                xt::noalias(s_bar) = xt::where(y <= 0, Real(0), y_bar);
+            Array s_bar =
+                kind == Nonlinearity::tanh ? chain(y_bar, 1 - y * y) : Array(xt::where(y <= 0, Real(0), y_bar));
             product_pullback(p, 2, s_bar);
             read_pullback(p, time, std::move(s_bar));
         },

@@ -13,7 +13,7 @@ struct StepInput {
     const Tensor& a;
     std::int32_t time = all;
     StepInput(const Tensor& a_) : a(a_) {}
-    StepInput(const Tensor& a_, std::size_t t) : a(a_), time(std::int32_t(t)) {}
+    StepInput(const Tensor& a_, std::size_t t);  // throws IndexError from 2³¹ on
 };
 
 enum class Nonlinearity { tanh, relu };
@@ -38,8 +38,8 @@ LSTMState lstm_step(const StepInput& a, const Tensor& h, const Tensor& c, const 
 // r = σ(a_r + h U_r)     z = σ(a_z + h U_z)     n = tanh(a_n + r ⊙ (h U_n + b_n))     h' = (1 − z) ⊙ n + z ⊙ h
 // The reset gate acts after the product, and z is what is kept of the old state: both as in PyTorch.
 // a: (B,3H), gates r z n   h: (B,H)   U: (H,3H)   b_n: (H) → (B,H)
-// With q = h U_n + b_n, n̄ = h̄' (1−z)(1−n²), r̄ = n̄ q r(1−r), z̄ = h̄' (h−n) z(1−z) and s = [r̄ z̄ n̄ r]:
-//   ā += [r̄ z̄ n̄], h̄ += h̄' ⊙ z + s Uᵀ, Ū += hᵀ s, b̄_n += Σ_B n̄ r      saves h, U, the gates, q
+// With q = h U_n + b_n, ā_n = h̄' (1−z)(1−n²), ā_r = ā_n q r(1−r), ā_z = h̄' (h−n) z(1−z) and s = [ā_r ā_z ā_n r]:
+//   ā += [ā_r ā_z ā_n], h̄ += h̄' ⊙ z + s Uᵀ, Ū += hᵀ s, b̄_n += Σ_B ā_n r      saves h, U, the gates, q
 // throws ShapeError, IndexError      Cho et al. 2014
 Tensor gru_step(const StepInput& a, const Tensor& h, const Tensor& U, const Tensor& b_n);
 

@@ -12,7 +12,7 @@ Tensor layer_norm(const Tensor& x, const Tensor& gain, const Tensor& bias, Real 
         fail<ShapeError>("layer_norm", "gain and bias are one number for each of the last axis: " + text(gain.shape()) +
                                            ", " + text(bias.shape()) + " and " + text(s));
     if (!(eps >= 0)) fail<ValueError>("layer_norm", "eps is below 0: " + std::to_string(eps));
-    Array y(s), statistics(Shape{x.size() / s.back(), 2});
+    Array y(s), statistics(Shape{x.size() / s.back(), 4});
     layer_norm_rows(x.value(), gain.value(), bias.value(), eps, y, statistics);
     return record("layer_norm", {x, gain, bias}, std::move(y), saves::input(0) | saves::input(1),
                   [](Pullback& p) {
@@ -33,9 +33,9 @@ Tensor dropout(const Tensor& x, Real drop, Generator& generator) {
     if (drop == 0) return x;
     Array mask(x.shape());
     for (Real& m : mask.storage()) m = drop < 1 && generator.uniform() >= double(drop) ? 1 / (1 - drop) : Real(0);
-    Array y = x.value() * mask;
+    Array y = chain(mask, x.value());  // 0 where dropped, whatever x holds there
     return record("dropout", {x}, std::move(y), saves::nothing,
-                  [](Pullback& p) { p.x_bar(0) += p.y_bar() * p.kept(0); }, {}, {std::move(mask)});
+                  [](Pullback& p) { p.x_bar(0) += chain(p.kept(0), p.y_bar()); }, {}, {std::move(mask)});
 }
 
 }  // namespace lookback

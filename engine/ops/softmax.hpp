@@ -1,6 +1,6 @@
 // Softmax, attention and the losses. The axis is always named: a softmax over queries instead of keys trains too, and
-// is wrong. Every loss is a mean unless told otherwise, demands equal shapes instead of broadcasting, and sums in
-// double.
+// is wrong. Every loss is a mean unless told otherwise, demands equal shapes, never broadcasts, and sums in double; in its
+// pullback, w is 1/n for a mean (of the n that are kept), else 1.
 #pragma once
 #include <optional>
 #include "engine/indices.hpp"
@@ -56,7 +56,7 @@ struct CrossEntropy {
 
 // L = − Σ_v t_v log softmax(x)_v, where t is the smoothed one-hot target.
 // logits x: (…,V)   targets: (…)   L: (), or (…) if not reduced
-// x̄ += L̄ (softmax(x) − t) / rows kept, and 0 in ignored rows   saves x
+// x̄ += w L̄ (softmax(x) − t), and 0 in ignored rows   saves x
 // The mean over no rows (all ignored, or none given) is 0, and so is its gradient.
 // throws ShapeError unless targets has the shape of the rows; IndexError on a target that is neither in 0 … V−1 nor
 //   ignore_index; ValueError on smoothing outside 0 … 1
@@ -64,14 +64,15 @@ Tensor cross_entropy(const Tensor& logits, const Indices& targets, const CrossEn
 
 // L = max(x, 0) − x t + log(1 + e^−|x|), which is −t log σ(x) − (1 − t) log σ(−x).
 // logits x, targets t: equal shapes   L: (), or theirs if not reduced
-// x̄ += L̄ (σ(x) − t)   t̄ −= L̄ x   saves x, t
+// x̄ += w L̄ (σ(x) − t)   t̄ −= w L̄ x   saves x, t
 // throws ShapeError on unequal shapes, or the mean of nothing; ValueError on a target outside 0 … 1
 Tensor binary_cross_entropy_with_logits(const Tensor& logits, const Tensor& targets,
                                         Reduction reduction = Reduction::mean);
 Tensor binary_cross_entropy_with_logits(const Tensor& logits, const Array& targets,
                                         Reduction reduction = Reduction::mean);
 
-// L = (a − b)².   a, b: equal shapes   L: (), or theirs if not reduced   ā += 2 L̄ (a − b)   b̄ −= the same   saves a, b
+// L = (a − b)².   a, b: equal shapes   L: (), or theirs if not reduced
+// ā += 2 w L̄ (a − b)   b̄ −= the same   saves a, b
 // throws ShapeError on unequal shapes, or the mean of nothing
 Tensor mse(const Tensor& a, const Tensor& b, Reduction reduction = Reduction::mean);
 

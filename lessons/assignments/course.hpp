@@ -21,7 +21,8 @@ template <class... Values> Json arguments(const Values&... values) {
     return list;
 }
 
-// Collects an assignment:   s.task("2.1", "The tanh cell", 10, "hint");  s.add("one row", arguments(x, h), expected);
+// Collects an assignment:
+//   s.task("2.1", "The tanh cell", 10, "hint", {"x", "h"});   s.add("one row", arguments(x, h), expected);
 class Suite {
 public:
     // The file is the one that students write. Hidden cases are made if there is a seed for them.

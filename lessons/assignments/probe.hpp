@@ -8,7 +8,7 @@
 #include <functional>
 #include <map>
 #include <string>
-#include <utility>
+#include <tuple>
 #include "value.hpp"
 
 namespace lookback {

@@ -32,12 +32,12 @@ std::string why(const Outcome& outcome, const Limits& limits);
 // neither the grader's memory nor its files; others run them as themselves, and forbid them to fork.
 class Sandbox {
 public:
-    // The folder becomes their current one. throws std::runtime_error where root may not change its user: nothing would
-    // then stop a program that forks without end
+    // The folder becomes their current one.
+    // throws std::runtime_error where root may not change its user: nothing would then stop a fork bomb
     explicit Sandbox(std::filesystem::path folder);
 
     // Input goes to stdin. The command's group is killed when it ends or passes a limit, and so are descendants that
-    // left the group. throws std::system_error if it cannot be started
+    // left the group.   throws std::system_error if it cannot be started
     Outcome run(const std::vector<std::string>& command, const std::string& input, const Limits& limits) const;
     const std::filesystem::path& folder() const { return folder_; }
     void give(const std::filesystem::path& file) const;  // to the programs' user

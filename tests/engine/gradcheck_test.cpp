@@ -159,6 +159,15 @@ TEST_CASE("several outputs are pulled back together") {
     CHECK(!gradcheck(one, {{1, 2}}).ok);
 }
 
+TEST_CASE("a step is as large as what is stepped") {
+    CHECK(gradcheck(
+              [](const Tensors& x) {
+                  return times(x[0], x[0].tape().constant(Array{3, 3}));
+              },
+              {{Real(1e12), Real(-1e12)}})
+              .ok);
+}
+
 TEST_CASE("a hidden draw, a gradient of the wrong shape, a rule that throws: each is a failure that says so") {
     Generator hidden(1);
     CHECK_THAT(

@@ -149,6 +149,8 @@ TEST_CASE("draws that make no sense are refused") {
     CHECK_THROWS_AS(g.uniform({2}, NAN, 1), ValueError);
     CHECK_THROWS_AS(g.uniform(0, INFINITY), ValueError);
     CHECK_THROWS_AS(g.normal({2}, 0, -1), ValueError);
+    CHECK_THROWS_AS(g.normal({2}, 0, std::numeric_limits<double>::infinity()), ValueError);
+    CHECK_THROWS_AS(g.normal({2}, std::nan(""), 1), ValueError);
     CHECK_THROWS_AS(g.integer(3, 3), ValueError);
     CHECK_THROWS_AS(g.integers({2}, 3, 1), ValueError);
     CHECK_THROWS_AS(g.normal({std::size_t(1) << 40, std::size_t(1) << 40}), ShapeError);

@@ -119,6 +119,8 @@ TEST_CASE("text that isn't UTF-8 is mended, and control characters are escaped")
     CHECK(text.find('\x1b') == text.npos);
     CHECK(back.config.begin()->first == "\uFFFD");
     CHECK(to_json(back) == text);
+    t.config["\xfe"] = true;  // which would be the same key
+    CHECK_THROWS_WITH(to_json(t), contains("two keys are both"));
 }
 
 TEST_CASE("the reader says where a trace is wrong, and what") {

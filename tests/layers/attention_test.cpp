@@ -38,7 +38,6 @@ static std::vector<std::unique_ptr<Score>> all_scores(std::uint64_t seed = 1) {
 }
 
 // ---- Values and gradients known from elsewhere
-// -----------------------------------------------------------------------
 
 TEST_CASE("one step of dot attention, by hand", "[layers][attention]") {
     const Attention attention{DotScore{}};
@@ -141,7 +140,6 @@ TEST_CASE("different weights can give one context, and a weight says nothing of 
 }
 
 // ---- The six scores
-// --------------------------------------------------------------------------------------------------
 
 TEST_CASE("each score is its formula, pair by pair", "[layers][attention]") {
     Generator generator(2);
@@ -268,7 +266,6 @@ TEST_CASE("the parameters of every score learn by central differences", "[layers
 }
 
 // ---- Masks
-// -----------------------------------------------------------------------------------------------------------
 
 TEST_CASE("a query that sees nothing gets nothing and sends nothing back", "[layers][attention]") {
     Tape tape;
@@ -388,7 +385,6 @@ TEST_CASE("permuting keys with their values changes nothing but the order of the
 }
 
 // ---- Calls
-// -----------------------------------------------------------------------------------------------------------
 
 TEST_CASE("one step of a query is a sequence of one", "[layers][attention]") {
     for (auto& score : all_scores()) {
@@ -474,7 +470,6 @@ TEST_CASE("attention names its score in errors", "[layers][attention]") {
 }
 
 // ---- Local attention
-// -------------------------------------------------------------------------------------------------
 
 TEST_CASE("monotonic local attention sees a window around its own step", "[layers][attention]") {
     const LocalAttention local(Attention{DotScore{}}, 1);

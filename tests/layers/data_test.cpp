@@ -153,6 +153,15 @@ TEST_CASE("batches hold every place once, sequences of near lengths, in an order
     CHECK_THROWS_AS(batches_by_length(lengths, 0, a), ValueError);
 }
 
+TEST_CASE("a batch larger than the data is all of it") {
+    Generator generator(1);
+    for (const std::size_t B : {std::size_t(3), std::size_t(1) << 59, std::size_t(-1)}) {
+        const auto batches = batches_by_length({3, 1, 2}, B, generator);
+        CHECK(batches == std::vector<std::vector<std::size_t>>{{1, 2, 0}});
+    }
+    CHECK(batches_by_length({}, std::size_t(-1), generator).empty());
+}
+
 TEST_CASE("held-out rows of the shipped data share no day and no word with training rows") {
     const auto fields = [](const std::string& file, std::size_t column) {
         std::set<std::string> distinct;

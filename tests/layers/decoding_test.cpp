@@ -177,6 +177,32 @@ TEST_CASE("lengths are limited on both sides") {
     }
 }
 
+TEST_CASE("no limit is no wrong bound on what may still come") {
+    // p(end) = 0.6 at once, or 0.4 and then 32 certain tokens: with a length penalty the long answer is better.
+    const auto rule = [](const Ids& so_far) {
+        const Real none = -std::numeric_limits<Real>::infinity();
+        if (so_far.size() == 1) return Array{none, none, std::log(Real(0.6)), std::log(Real(0.4)), none};
+        return so_far.size() <= 33 ? Array{none, none, none, 0, none} : Array{none, none, 0, none, none};
+    };
+    for (const std::size_t longest : {std::size_t(100), std::size_t(-1)}) {
+        Scripted model(1, rule);
+        const auto answers = beam_search(model, {.width = 1, .length_penalty = 1, .decode = {.longest = longest}});
+        CHECK(answers.at(0).ids.size() == 33);
+    }
+}
+
+TEST_CASE("where no token can follow, that is an error") {
+    const auto only_end = [](const Ids&) {
+        const Real none = -std::numeric_limits<Real>::infinity();
+        return Array{none, none, 0, none, none};
+    };
+    Scripted one(1, only_end), other(1, only_end);
+    const DecodeOptions options{.longest = 4, .shortest = 2};
+    CHECK_THROWS_WITH(greedy(one, options), contains("[greedy] no token can follow"));
+    CHECK_THROWS_WITH(beam_search(other, {.width = 1, .decode = options}),
+                      contains("[beam_search] no token can follow"));
+}
+
 TEST_CASE("a beam of one is greedy") {
     for (std::uint64_t seed = 0; seed < 200; ++seed) {
         Scripted one(1, random_rule(seed)), other(1, random_rule(seed));

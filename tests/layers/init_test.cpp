@@ -52,6 +52,7 @@ TEST_CASE("uniform weights fill their bound, and no more") {
 
 TEST_CASE("the identity is scaled, and of size 0 empty") {
     CHECK(close(init::identity(2, 0.5), Array{{0.5, 0}, {0, 0.5}}, 0, 0));
+    CHECK_THROWS_AS(init::identity(2, std::nan("")), ValueError);
     CHECK(init::identity(0).shape() == Shape{0, 0});
     Generator generator(1);
     CHECK(init::orthogonal(generator, {0, 3}).shape() == Shape{0, 3});

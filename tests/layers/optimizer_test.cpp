@@ -160,6 +160,10 @@ TEST_CASE("a gradient that is not finite is an error that names its parameter an
     }
     Two model;
     Gradients g = slopes(model, Array{3, 4}, 1);
+    Adam adam({.rate = 0.1});  // v would be infinite, and the weight stand still ever after
+    CHECK_THROWS_WITH(adam.step(model, slopes(model, Array{3, std::sqrt(std::numeric_limits<Real>::max()) * 2}, 1)),
+                      contains("has no finite square: clip it"));
+    CHECK(same_bits(model.a.value(), Array{1, 2}));
     for (const double bound : {0.0, -1.0, double(nan_value)})
         CHECK_THROWS_AS(clip_by_norm(model, g, bound), ValueError);
 }

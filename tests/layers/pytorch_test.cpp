@@ -145,7 +145,6 @@ std::optional<Mask> visible(const Fixture& f, std::size_t T_q, std::size_t T_k, 
 }  // namespace
 
 // ---- Linear, Embedding, LayerNorm, positions
-// ------------------------------------------------------------------------
 
 TEST_CASE("Linear is PyTorch's") {
     for_each_case("basic", "Linear", [](Trial& t, const Fixture& f) {
@@ -193,7 +192,6 @@ TEST_CASE("positions are those composed of PyTorch's ops") {
 }
 
 // ---- Recurrent layers
-// -----------------------------------------------------------------------------------------------
 
 namespace {
 
@@ -282,7 +280,6 @@ TEST_CASE("the four forms of the GRU are those composed of PyTorch's ops") {
 }
 
 // ---- Attention
-// ------------------------------------------------------------------------------------------------------
 
 namespace {
 
@@ -349,7 +346,6 @@ TEST_CASE("multi-head attention is PyTorch's") {
 }
 
 // ---- Transformer
-// ----------------------------------------------------------------------------------------------------
 
 namespace {
 
@@ -406,7 +402,6 @@ TEST_CASE("whole Transformers are PyTorch's encoders and decoders between embedd
 }
 
 // ---- Sequence to sequence
-// -------------------------------------------------------------------------------------------
 
 TEST_CASE("encoder and decoder, plain, Bahdanau's and Luong's, are those composed of PyTorch's ops") {
     for_each_case("models", "Seq2Seq", [](Trial& t, const Fixture& f) {
@@ -428,7 +423,6 @@ TEST_CASE("encoder and decoder, plain, Bahdanau's and Luong's, are those compose
 }
 
 // ---- Losses and optimizers
-// ------------------------------------------------------------------------------------------
 
 namespace {
 

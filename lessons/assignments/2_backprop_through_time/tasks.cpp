@@ -7,6 +7,7 @@
 #include "engine/spectrum.hpp"
 #include "layers/init.hpp"
 #include "lessons/by_hand.hpp"
+#include "lessons/measure.hpp"
 
 namespace lookback {
 
@@ -69,7 +70,6 @@ Matrix matrix(const Array& a) {
 }
 
 // ---- 2.1
-// -------------------------------------------------------------------------------------------------------------
 Json step(const Array& x, const Array& h, const Array& W, const Array& U, const Array* b) {
     Tape tape;
     const NoGrad off(tape);
@@ -97,7 +97,6 @@ void tanh_cell(Suite& s) {
 }
 
 // ---- 2.2
-// -------------------------------------------------------------------------------------------------------------
 void unrolling(Suite& s) {
     s.task(
         "2.2", "Unrolling", 10,
@@ -122,7 +121,6 @@ void unrolling(Suite& s) {
 }
 
 // ---- 2.3
-// -------------------------------------------------------------------------------------------------------------
 enum class Flaw { derivative, old_slope, transpose, direct, state, last_only };
 
 // The equations of the hand-out with one of their parts wrong.
@@ -186,7 +184,6 @@ void by_hand_gradients(Suite& s) {
 }
 
 // ---- 2.4
-// -------------------------------------------------------------------------------------------------------------
 void norms_and_slope(Suite& s) {
     s.task("2.4", "Lengths and their slope", 15,
            "norms in the order of dh; the line is fitted to ln(norm) over steps back, T - t, so a gradient that "
@@ -195,7 +192,7 @@ void norms_and_slope(Suite& s) {
     const auto add = [&](const std::string& name, const Arrays& dh) {
         std::vector<double> lengths, k, y;
         for (std::size_t t = 0; t < dh.size(); ++t) {
-            lengths.push_back(by_hand::length({dh[t].begin(), dh[t].end()}));
+            lengths.push_back(measure::length({dh[t].begin(), dh[t].end()}));
             if (lengths.back() > 0) k.push_back(double(dh.size() - 1 - t)), y.push_back(std::log(lengths.back()));
         }
         double S1 = double(k.size()), Sk = 0, Sy = 0, Skk = 0, Sky = 0;  // the normal equations
@@ -228,7 +225,6 @@ void norms_and_slope(Suite& s) {
 }
 
 // ---- 2.5
-// -------------------------------------------------------------------------------------------------------------
 void norm_and_radius(Suite& s) {
     s.task(
         "2.5", "Norm and radius: what each promises", 15,
@@ -274,7 +270,6 @@ void norm_and_radius(Suite& s) {
 }
 
 // ---- 2.6
-// -------------------------------------------------------------------------------------------------------------
 void clipping(Suite& s) {
     s.task("2.6", "Clipping by the global norm", 10,
            "one norm of all gradients together, and one factor for all; gradients that are short enough stay as they "
@@ -313,7 +308,6 @@ void clipping(Suite& s) {
 }
 
 // ---- 2.7
-// -------------------------------------------------------------------------------------------------------------
 void truncation(Suite& s) {
     s.task("2.7", "Truncated windows", 10,
            "dh[t] = direct[t] + dh[t+1] jacobian[t]ᵀ, without the second part where the step began with a bare value: "

@@ -91,6 +91,13 @@ TEST_CASE("Activations are right at the ends of the number line", "[activation]"
     CHECK(at(exp, -2000) == 0);
     CHECK(at(exp, 0) == 1);
     CHECK(at(log, 0) == -infinity);
+    const Real least = std::numeric_limits<Real>::denorm_min();
+    for (const std::size_t n : {3, 4, 9, 16}) {  // with whole vectors and without
+        Tape tape;
+        const Tensor x = tape.leaf(filled({n}, 3 * least));
+        CHECK(close(log(x).value(), filled({n}, std::log(3 * least)), 1e-6, 0));
+        CHECK(close(tape.backward(log(x), {x}, {.seed = filled({n}, 6 * least)})[x], filled({n}, 2), 0, 0));
+    }
     CHECK(at(log, 1) == 0);
     CHECK(at(log, infinity) == infinity);
     CHECK(std::isnan(at(log, -1)));

@@ -7,7 +7,10 @@
 #include <set>
 #include <sstream>
 #include "engine/gradcheck.hpp"
+#include "engine/ops/arithmetic.hpp"
+#include "engine/ops/reduce.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/close.hpp"
 #include "tests/support/rows.hpp"
 
 using namespace lookback;
@@ -138,6 +141,39 @@ TEST_CASE("each row fails when its gradients are off by little") {
     }
     CHECK(exempt == zero_size);                        // measured and listed are the same
     CHECK(without(in_rows(rows()), able) == Names{});  // no op has only such rows
+}
+
+// Gradients of Σ y ⊙ (fixed numbers), over all outputs y, with respect to the inputs that are leaves. Bit i of `leaves`
+// says it of input i; the others are constants. Nothing if no output depends on a leaf.
+static std::vector<Array> gradients(const Row& row, unsigned leaves) {
+    Tape tape;
+    std::vector<Tensor> x, wanted;
+    for (std::size_t i = 0; i < row.inputs.size(); ++i) {
+        x.push_back(leaves >> i & 1 ? tape.leaf(row.inputs[i]) : tape.constant(row.inputs[i]));
+        if (leaves >> i & 1) wanted.push_back(x[i]);
+    }
+    Tensor root = tape.constant(filled({}, 0));
+    unsigned seed = 7;
+    for (const Tensor& y : row.f(x)) root = root + sum(y * tape.constant(uniform(y.shape(), -1, 1, ++seed)));
+    std::vector<Array> all;
+    if (root.is_constant()) return all;
+    const Gradients g = tape.backward(root, wanted);
+    for (const Tensor& leaf : wanted) all.push_back(g[leaf]);
+    return all;
+}
+
+TEST_CASE("each row gives an input the same gradient, whichever others are constants") {
+    for (const Row& row : rows()) {
+        const std::size_t n = row.inputs.size();
+        const std::vector<Array> expected = gradients(row, (1u << n) - 1);
+        for (unsigned leaves = 1; leaves + 1 < 1u << n; ++leaves) {
+            INFO(title(row) << ", inputs that are leaves: bits of " << leaves);
+            const std::vector<Array> g = gradients(row, leaves);
+            std::size_t k = 0;
+            for (std::size_t i = 0; i < n && !g.empty(); ++i)
+                if (leaves >> i & 1) CHECK(close(g[k++], expected[i]));
+        }
+    }
 }
 
 TEST_CASE("each declared op has rows, and each row is of a declared op") {

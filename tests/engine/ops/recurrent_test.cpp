@@ -6,6 +6,7 @@
 #include "engine/ops/arithmetic.hpp"
 #include "engine/ops/linear.hpp"
 #include "engine/ops/movement.hpp"
+#include "engine/ops/reduce.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/close.hpp"
 #include "tests/support/rows.hpp"
@@ -141,6 +142,26 @@ TEST_CASE("a fused step equals its composition, and so do its gradients") {
         }
 }
 
+TEST_CASE("a row that the loss leaves out sends back exactly 0, though it be NaN") {
+    for (const Cell& cell : cells) {
+        INFO(cell.name);
+        Tape tape;
+        Tensors x;
+        for (Array array : random_inputs(cell.gates, 2, 3)) {
+            if (x.empty()) std::fill(array.data() + array.size() / 2, array.data() + array.size(), std::nan(""));
+            x.push_back(tape.leaf(array));
+        }
+        for (std::size_t k = 0; k < cell.fused(x).size(); ++k) {
+            const Gradients g = tape.backward(sum(select(cell.fused(x)[k], 0, 0)), x),
+                            expected = tape.backward(sum(select(cell.composed(x)[k], 0, 0)), x);
+            for (const Tensor& input : x) {
+                CHECK(close(g[input], expected[input]));
+                for (const Real v : g[input]) CHECK(std::isfinite(v));
+            }
+        }
+    }
+}
+
 TEST_CASE("gradients of both outputs of an LSTM step add") {
     Tape tape;
     Tensors x;
@@ -250,6 +271,8 @@ TEST_CASE("steps refuse shapes that do not fit, and say all of them") {
     CHECK_THROWS_MATCHES(gru_step(of({2, 9}), of({2, 3}), of({3, 9}), of({1, 3})), ShapeError,
                          Message("[gru_step] b_n is one number for each of h's: (1,3) and (2,3)"));
     CHECK(tape.size() == 31);  // the leaves: nothing else was recorded
+    for (const std::size_t far : {std::size_t(1) << 32, std::size_t(-1)})  // as 32 bits: time 0, and all times
+        CHECK_THROWS_AS(rnn_step({of({2, 5, 3}), far}, of({2, 3}), of({3, 3})), IndexError);
     CHECK_THROWS_MATCHES(rnn_step({of({2, 5, 3}), 5}, of({2, 3}), of({3, 3})), IndexError,
                          Message("[rnn_step] time 5 is outside a (2,5,3)"));
     CHECK_THROWS_MATCHES(gru_step({of({2, 9}), 0}, of({2, 3}), of({3, 9}), of({3})), ShapeError,

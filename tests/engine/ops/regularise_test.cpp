@@ -80,6 +80,31 @@ TEST_CASE("layer norm of numbers whose squares overflow") {
                 tape.backward(normalised(x, 0), {x}, {.seed = seed})[x]));
 }
 
+TEST_CASE("layer norm of the least spread and of the largest numbers") {
+    const auto check = [](const Array& x, const Array& y) {
+        Tape tape;
+        const Tensor leaf = tape.leaf(x);
+        CHECK(close(normalised(leaf, 0).value(), y));
+        for (const Real v : tape.backward(normalised(leaf, 0), {leaf}, {.seed = x * 0 + y})[leaf])
+            CHECK(std::isfinite(v));
+    };
+    const Real least = std::numeric_limits<Real>::min(), most = std::numeric_limits<Real>::max();
+    check({least, 0}, {1, -1});
+    check({std::sqrt(least), 0}, {1, -1});
+    const Real root3 = std::sqrt(Real(3));
+    check({most, -most, -most, -most}, {root3, -1 / root3, -1 / root3, -1 / root3});
+}
+
+TEST_CASE("layer norm's pullback knows the mean as well as its value does") {
+    const double step = sizeof(Real) == 8 ? 1.0 / (1 << 24) : 1.0 / 128;  // a little more than is lost beside 1e5
+    const Array x{Real(1e5), Real(1e5 + step), Real(1e5 + step), Real(1e5 + 3 * step)}, small{0, 1, 1, 3};
+    Tape tape;
+    const Tensor far = tape.leaf(x), near = tape.leaf(small);
+    const Array seed{1, 0, 0, 0};
+    CHECK(close(Array(tape.backward(normalised(far, 0), {far}, {.seed = seed})[far] * Real(step)),
+                tape.backward(normalised(near, 0), {near}, {.seed = seed})[near], 1e-5, 1e-5));
+}
+
 TEST_CASE("the Jacobian of layer norm is O22's, and maps constants and x̂ to 0") {
     Tape tape;
     const Tensor x = tape.leaf(Array{1, 2, 3, 6});
@@ -159,6 +184,9 @@ TEST_CASE("p is the chance to drop: 0 drops nothing, 1 all, and others are no ch
     const Tensor zeros = dropout(x, 1, generator);
     CHECK(close(zeros.value(), filled({3}, 0), 0, 0));
     CHECK(close(tape.backward(zeros, {x}, {.seed = filled({3}, 1)})[x], filled({3}, 0), 0, 0));
+    const Tensor bad = tape.leaf(filled({3}, std::numeric_limits<Real>::infinity()));  // dropped, whatever it is
+    CHECK(close(dropout(bad, 1, generator).value(), filled({3}, 0), 0, 0));
+    CHECK(close(tape.backward(dropout(x, 1, generator), {x}, {.seed = bad.value()})[x], filled({3}, 0), 0, 0));
     CHECK_THROWS_MATCHES(dropout(x, 1.5, generator), ValueError,
                          Message("[dropout] the chance to drop must be in 0 … 1, not 1.500000"));
     CHECK_THROWS_AS(dropout(x, Real(-0.1), generator), ValueError);

@@ -538,6 +538,13 @@ TEST_CASE("Cross-entropy divides by the rows it kept (C53)") {
     CHECK_THROWS_AS(cross_entropy(x, Indices{-100, 0}, {.ignore_index = -1}), IndexError);
 }
 
+TEST_CASE("A uniform target meets an impossible token with an infinite loss, not NaN") {
+    Tape tape;
+    const Tensor x = tape.leaf(Array{{0, -infinity}});
+    for (const std::int64_t target : {0, 1})
+        CHECK(cross_entropy(x, Indices{target}, {.label_smoothing = 1}).item() == infinity);
+}
+
 TEST_CASE("An ignored row may hold anything") {
     Tape tape;
     const Tensor x = tape.leaf(Array{{2, 0}, {not_a_number, infinity}}),
