@@ -537,7 +537,7 @@ void layer_norm_rows(const Array& x, const Array& gain, const Array& bias, Real 
         measure(1);
         if (!std::isfinite(deviation)) measure(0x1p-600);  // squares overflow from 1e154 on
         if (deviation < 1e-140) measure(0x1p500);          // and vanish below 1e-154
-        if (deviation == 0) scale = 1;                     // no spread at all
+        if (deviation == 0) measure(1);                    // no spread at all
         const double inverse = deviation == 0 ? 0 : 1 / deviation;
         for (std::size_t j = 0; j < n; ++j)
             y.data()[r * n + j] = Real((scale * double(p[j]) - mean) * inverse) * gain.data()[j] + bias.data()[j];
