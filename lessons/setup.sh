@@ -90,6 +90,7 @@ unlock() { exec 9>&-; }
 configure() {
     local folder=$1 generator=(); shift
     if [[ -f $folder/.configured && $(<"$folder/.configured") == "$*" ]]; then return; fi
+    rm -f "$folder/CMakeCache.txt"  # of other options: where the compiler is another, CMake would forget the new ones
     if [[ ! -f $folder/CMakeCache.txt ]] && command -v ninja >/dev/null; then generator=(-G Ninja); fi
     if ! cmake -S "$root" -B "$folder" "${generator[@]}" "$@" >"$folder/configure.log" 2>&1 9>&-; then
         cat "$folder/configure.log" >&2
