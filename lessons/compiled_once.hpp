@@ -1,4 +1,4 @@
-// What nearly every lesson uses of templates, compiled once (compiled_once.cpp) instead of once a lesson: a fifth of a
+// What nearly every lesson uses of templates, compiled once (compiled_once.cpp) instead of once a lesson: a sixth of a
 // lesson's compile time. CMake puts this file before each lesson; none includes it.
 #pragma once
 #include "layers/gru.hpp"

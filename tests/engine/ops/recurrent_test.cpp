@@ -270,7 +270,7 @@ TEST_CASE("steps refuse shapes that do not fit, and say all of them") {
     CHECK_THROWS_AS(gru_step(of({2, 12}), of({2, 3}), of({3, 9}), of({3})), ShapeError);
     CHECK_THROWS_MATCHES(gru_step(of({2, 9}), of({2, 3}), of({3, 9}), of({1, 3})), ShapeError,
                          Message("[gru_step] b_n is one number for each of h's: (1,3) and (2,3)"));
-    CHECK(tape.size() == 31);  // the leaves: nothing else was recorded
+    CHECK(tape.size() == 31);                                              // the leaves: nothing else was recorded
     for (const std::size_t far : {std::size_t(1) << 32, std::size_t(-1)})  // as 32 bits: time 0, and all times
         CHECK_THROWS_AS(rnn_step({of({2, 5, 3}), far}, of({2, 3}), of({3, 3})), IndexError);
     CHECK_THROWS_MATCHES(rnn_step({of({2, 5, 3}), 5}, of({2, 3}), of({3, 3})), IndexError,
